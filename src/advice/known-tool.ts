@@ -1,5 +1,5 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import { isRecord } from "../base/is-record.ts";
+import { isRecord } from "../base/json.ts";
 import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
 import type { WrittenTool } from "../formats/modules/module-tools.ts";
 import { propertyOf, resolveNode, staticText, staticValue } from "../formats/modules/static-value.ts";

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { isRecord } from "../base/is-record.ts";
+import { isRecord } from "../base/json.ts";
 import { exportsOf } from "../formats/modules/module-exports.ts";
 import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
 import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";

@@ -1,4 +1,5 @@
 import { HostError } from "./errors.ts";
+import { isRecord } from "./json.ts";
 
 /** For each field of an options object: how its value is read. `path` names it in errors. Throws `FieldError` by `mustBe`. */
 export type FieldReaders<T> = { readonly [K in keyof T]-?: (value: unknown, path: string) => Exclude<T[K], undefined> };
@@ -53,14 +54,10 @@ export function mustBe(path: string, what: string): never {
   throw new FieldError(`${path} must be ${what}`);
 }
 
-export function isPlainRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 class FieldError extends Error {}
 
 function fieldsOf<T extends object>(value: unknown, what: string, readers: FieldReaders<T>, pathOf: (key: string) => string): T {
-  if (!isPlainRecord(value)) return mustBe(what, "an object");
+  if (!isRecord(value)) return mustBe(what, "an object");
   const read: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
     const path = pathOf(key);

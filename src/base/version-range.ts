@@ -1,19 +1,15 @@
 import { satisfies, valid, validRange } from "semver";
+import { LruMap } from "./lru-map.ts";
 
-/** How a version stands to a range: met or not, or why that cannot be said. */
+/** Whether a version satisfies a range, or why that is unknown. */
 export type RangeVerdict = "met" | "unmet" | "invalid-range" | "no-version" | "invalid-version";
 
-const maxKnown = 4_096;
-/** Parsing ranges is slow, and each change checks those of all skills again. */
-const known = new Map<string, RangeVerdict>();
+/** Parsing ranges is slow, and each change checks the ranges of all skills again. */
+const known = new LruMap<string, RangeVerdict>(4_096);
 
-/** Judges a version by a range of semantic versions. A pre-release counts as the version it leads to; `*` takes anything. */
+/** Checks a version against a semver range. A pre-release counts as its release; `*` accepts any version. */
 export function judgeRange(range: string, version: string | undefined): RangeVerdict {
-  const key = `${range}\0${version}`;
-  const verdict = known.get(key) ?? judge(range, version);
-  if (known.size >= maxKnown) known.clear();
-  known.set(key, verdict);
-  return verdict;
+  return known.getOrCreate(`${range}\0${version}`, () => judge(range, version));
 }
 
 /** Why a range is not met, as the continuation of "it requires …"; undefined when it is met. */

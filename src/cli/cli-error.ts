@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import type { SourcePlace } from "../io/module-loader/source-positions.ts";
+import type { SourcePlace } from "../io/module-loader/module-error.ts";
 
 /** Ends a command with exit code 1 (it ran and failed) or 2 (wrong usage). */
 export class CliError extends HostError {

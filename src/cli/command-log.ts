@@ -2,8 +2,8 @@ import { closeSync, constants, mkdirSync, openSync, readFileSync, statSync, writ
 import { dirname, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import { isRecord } from "../base/json.ts";
 import { createLogger, type Logger, type LogLevel, logLevels, redact, redactText, toLogger } from "../base/logger.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
 import { foreignFrames } from "../io/module-loader/module-error.ts";
 import { CliError } from "./cli-error.ts";
 import type { CommonOptions, ConfiguredOptions } from "./command-context.ts";
@@ -86,7 +86,7 @@ function createTerminalLog(options: TerminalLogOptions): Logger {
 
 function entry(level: LogLevel, message: string, data: object, options: TerminalLogOptions): string {
   const { style, level: shownLevel } = options;
-  if ("diagnostic" in data && isPlainRecord(data.diagnostic))
+  if ("diagnostic" in data && isRecord(data.diagnostic))
     return diagnosticEntry({ ...data.diagnostic, severity: "error", message } as Diagnostic, level, options);
   const { error, stack, ...facts } = data as { error?: unknown; stack?: unknown };
   const time = style.dim((options.now?.() ?? new Date()).toTimeString().slice(0, 8));

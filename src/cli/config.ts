@@ -2,11 +2,12 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import { isRecord } from "../base/json.ts";
 import { logLevels } from "../base/logger.ts";
 import { createTextReport } from "../formats/skills/text-report.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { parseJson } from "../formats/text/json-document.ts";
-import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../formats/text/json-fields.ts";
+import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../formats/text/json-fields.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { isReallyInside } from "../io/confine-path.ts";
 import { readTextFile } from "../io/read-bounded.ts";
@@ -35,7 +36,7 @@ const keys = [
 
 /** Parses a configuration whose relative paths start at `folder`. Unknown and mistyped settings are errors at their place. */
 function readConfig(value: unknown, folder: string, complain: JsonComplain): ConfiguredOptions {
-  if (!isJsonObject(value)) {
+  if (!isRecord(value)) {
     complain("error", "CONFIG_TYPE", `The configuration must be an object, not ${describe(value)}.`, []);
     return {};
   }
@@ -88,12 +89,12 @@ function packages(fields: FieldReader, folder: string, complain: JsonComplain): 
 
 function plugins(fields: FieldReader, folder: string, complain: JsonComplain): ConfiguredOptions["plugins"] {
   return fields.list("plugins")?.flatMap((item, index) => {
-    const use = isJsonObject(item) ? item["use"] : item;
-    const isWhole = !isJsonObject(item) || Object.keys(item).every((key) => key === "use" || key === "config");
+    const use = isRecord(item) ? item["use"] : item;
+    const isWhole = !isRecord(item) || Object.keys(item).every((key) => key === "use" || key === "config");
     if (typeof use === "string" && use !== "" && !use.includes("\0") && isWhole) {
       // A relative path starts at the file's folder; anything else names a package or a bundled plugin.
       const specifier = /^\.{1,2}(?:[\\/]|$)/.test(use) ? resolve(folder, use) : use;
-      return [isJsonObject(item) ? { ...item, use: specifier } : specifier];
+      return [isRecord(item) ? { ...item, use: specifier } : specifier];
     }
     const advice = 'Use a path, a package name, or { "use": "…", "config": { … } }.';
     complain("error", "CONFIG_TYPE", `"plugins" cannot contain ${describe(item)}. ${advice}`, ["plugins", index]);
@@ -153,7 +154,7 @@ function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile)
   for (const fault of faults) report.add(fault.severity, fault.code, fault.message, fault.offset);
   // npm reports a package.json that does not parse, unless it was named here.
   if (document === undefined) return mustBeThere ? refuse(file, report.diagnostics) : undefined;
-  const value = isPackage && isJsonObject(document.value) ? withoutPlugin(document.value["skillhost"]) : document.value;
+  const value = isPackage && isRecord(document.value) ? withoutPlugin(document.value["skillhost"]) : document.value;
   if (isPackage && value === undefined) return mustBeThere ? refuse(file, [noKey(file)]) : undefined;
   const prefix = isPackage ? ["skillhost"] : [];
   const complain: JsonComplain = (severity, code, message, path) =>
@@ -161,14 +162,14 @@ function readFile(file: string, { isPackage, mustBeThere, isNamed }: ConfigFile)
   const whole = readConfig(value, dirname(file), complain);
   const config = isNamed ? whole : narrowConfig(whole, file, complain);
   if (report.diagnostics.some(({ severity }) => severity === "error")) return refuse(file, report.diagnostics);
-  const hasServers = isJsonObject(value) && Object.hasOwn(value, "mcpServers");
+  const hasServers = isRecord(value) && Object.hasOwn(value, "mcpServers");
   const origin = { file, isNamed, diagnostics: report.diagnostics };
   return { ...config, origin, ...(hasServers && { serversIn: { file, at: [...prefix, "mcpServers"] } }) };
 }
 
 /** Settings of a package about its own plugin and about packages with skills do not configure a host. */
 function withoutPlugin(value: unknown): unknown {
-  if (!isJsonObject(value)) return value;
+  if (!isRecord(value)) return value;
   const { plugin: _plugin, packages: _packages, ...rest } = value;
   return Object.keys(rest).length === 0 && Object.keys(value).length > 0 ? undefined : rest;
 }

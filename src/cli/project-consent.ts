@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import { fieldsReader, isPlainRecord, readTexts } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
+import { fieldsReader, readTexts } from "../base/read-fields.ts";
 import { counted } from "../base/text.ts";
 import type { FieldReader } from "../formats/text/json-fields.ts";
 import { findProject, packagesRoot } from "../skills/store/package-skills.ts";
@@ -140,7 +141,7 @@ function refusal({ folder, standing }: ProjectConsent, found: readonly string[])
 export function readConfiguredTrust(fields: FieldReader): TrustOptions | undefined {
   const value = fields.raw("trust");
   if (value === undefined) return undefined;
-  if (isPlainRecord(value) && (Object.hasOwn(value, "keys") || Object.hasOwn(value, "directory"))) {
+  if (isRecord(value) && (Object.hasOwn(value, "keys") || Object.hasOwn(value, "directory"))) {
     const what = Object.hasOwn(value, "keys") ? "keys" : "directory";
     const advice = 'List the expected keys in "trust.onlyKeys"; each user trusts them with "skillhost keys trust".';
     return fields.wrong(

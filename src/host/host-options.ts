@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { isRecord } from "../base/json.ts";
 import { createLogger, type Logger, type LogLevel, logLevels } from "../base/logger.ts";
 import {
   type FieldReaders,
   fieldsReader,
-  isPlainRecord,
   mustBe,
   readFields,
   readFlag,
@@ -278,7 +278,7 @@ function readConflicts(value: unknown, path: string): ConflictRules {
   return fieldsReader<Exclude<ConflictRules, string>>({
     default: readPolicy,
     names: (names, at) => {
-      if (!isPlainRecord(names)) return mustBe(at, "an object of policies by name");
+      if (!isRecord(names)) return mustBe(at, "an object of policies by name");
       return Object.fromEntries(Object.entries(names).map(([name, policy]) => [name, readPolicy(policy, `${at}.${name}`)]));
     },
   })(value, path);
@@ -289,7 +289,7 @@ function readPlugins(value: unknown, path: string): readonly (Plugin | string | 
   return Object.freeze(
     value.map((entry: unknown, index) => {
       const at = `${path}[${index}]`;
-      return isPlainRecord(entry) && !isPlugin(entry) && Object.hasOwn(entry, "use") ? readUse(entry, at) : readPlugin(entry, at);
+      return isRecord(entry) && !isPlugin(entry) && Object.hasOwn(entry, "use") ? readUse(entry, at) : readPlugin(entry, at);
     }),
   );
 }
@@ -306,5 +306,5 @@ const readUse: (value: unknown, path: string) => PluginUse = fieldsReader<Plugin
 });
 
 function isLogger(value: unknown): value is Logger {
-  return isPlainRecord(value) && ["error", "warning", "info", "debug", "enabled"].every((name) => typeof value[name] === "function");
+  return isRecord(value) && ["error", "warning", "info", "debug", "enabled"].every((name) => typeof value[name] === "function");
 }

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
-import type { AppendLog, LogRecord } from "../io/log/append-log.ts";
+import { isRecord } from "../base/json.ts";
+import type { AppendLog, LogRecord } from "../io/log/append-only-log.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
 import type { SessionEvent } from "../session/history/events.ts";
 import {
@@ -244,8 +244,7 @@ export class HostSessions {
 
 /** What is given as undefined is not mentioned: a filter does not get lost by accident. */
 function readChanges(changes: ResumeOptions): ResumeOptions {
-  if (!isPlainRecord(changes))
-    throw new HostError("SESSION_OPTIONS", "The changes for resumeSession must be an object of session options.");
+  if (!isRecord(changes)) throw new HostError("SESSION_OPTIONS", "The changes for resumeSession must be an object of session options.");
   const mentioned = Object.entries(changes).filter(([, value]) => value !== undefined);
   const fixed = mentioned.find(([name]) => name === "sessionId" || name === "persist");
   if (fixed !== undefined) throw new HostError("SESSION_OPTIONS", `${fixed[0]} cannot be changed when a session is resumed.`);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/file-lock.ts";
-import type { AppendLog, LogContents, LogRecord } from "../io/log/append-log.ts";
+import type { AppendLog, LogContents, LogRecord } from "../io/log/append-only-log.ts";
 import { openFileLog } from "../io/log/file-log.ts";
 import { readLogLines, toRecord } from "../io/log/read-log.ts";
 import type { SessionEvent } from "../session/history/events.ts";

@@ -13,9 +13,9 @@ export interface WriteOptions {
 }
 
 /**
- * Replaces a file as a whole: readers see the old text or the new one, never half of one, also after a power cut. An
- * existing file keeps its mode, and a link stays a link: what it leads to is replaced. Rejects with the system's error, or with `PATH_OUTSIDE`,
- * and then everything is as before. While it writes, a file `.<name>.<random>.tmp` lies beside it.
+ * Replaces a file as a whole: readers see the old text or the new one, never half of one, also after a power cut. An existing
+ * file keeps its mode, and a link stays a link: its target is replaced. Rejects with the system's error, or with
+ * `PATH_OUTSIDE`, and changes nothing then. While it writes, a file `.<name>.<random>.tmp` lies beside the target.
  */
 export async function writeFileAtomic(path: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
   const target = await realpath(path).catch(() => path);
@@ -50,7 +50,7 @@ async function modeOf(path: string): Promise<number | undefined> {
 }
 
 async function writeSynced(path: string, data: string | Uint8Array, mode = 0o666): Promise<void> {
-  // "wx": never through a link that somebody has put there.
+  // "wx" refuses an existing path, so the write never follows a link that another program placed there.
   await usingFile(await open(path, "wx", mode), async (file) => {
     await file.writeFile(data);
     await file.sync();
@@ -79,12 +79,12 @@ async function renameOver(from: string, to: string): Promise<void> {
   }
 }
 
-// The rename itself lasts only once the folder is on disk, too.
+// The rename survives a power cut only after the folder is synced.
 async function syncDirectory(path: string): Promise<void> {
   if (process.platform === "win32") return;
   try {
     await usingFile(await open(path, constants.O_RDONLY), (folder) => folder.sync());
   } catch {
-    // Some file systems cannot; the file is in its place all the same.
+    // Some file systems cannot sync folders. The file is in place nevertheless.
   }
 }

@@ -6,11 +6,10 @@ export type Confined =
   | { readonly ok: false; readonly reason: "absolute" | "escapes" | "invalid" | "link-out" | "unreadable"; readonly message: string };
 
 /**
- * Where a relative path leads inside a folder, or why it does not stay there. The file need not exist. Links are
- * followed as far as they exist: one that leads out of the folder is refused, one that stays inside is fine.
- * What is checked is the state of this moment: open the returned path soon, and do not let strangers write to the folder
- * in between. `isPlain` knows of paths that no link leads to, or through on the way from the folder: the disk is not
- * asked about these.
+ * Where a relative path leads inside a folder, or why it does not stay there. The file need not exist. Links are followed as
+ * far as they exist: one that leads out of the folder is refused, one that stays inside is fine. The check is valid for this
+ * moment only: open the returned path soon, and let no untrusted program write to the folder in between. Paths for which
+ * `isPlain` returns true are known to involve no link, so the disk is not checked for them.
  */
 export function confinePath(root: string, path: string, isPlain?: (target: string) => boolean): Confined {
   const refusal = refuse(path);
@@ -26,7 +25,7 @@ export function confinePath(root: string, path: string, isPlain?: (target: strin
       `${JSON.stringify(path)} is, or is below, a symbolic link that points out of its folder. Copy the file into the folder instead.`,
     );
   } catch (error) {
-    // The system's own message names places that a model, which may read this, has no business to know.
+    // A model may read this, and the system's own message contains absolute paths.
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
     return no("unreadable", `${JSON.stringify(path)} cannot be resolved (${code}). Check its permissions, and look for broken links.`);
   }
@@ -38,12 +37,12 @@ export function isInside(root: string, path: string): boolean {
   return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-/** The same with links followed, as far as there is something. A link that leads nowhere is not inside. */
+/** Like `isInside`, with existing links followed. A dangling link is not inside. */
 export function isReallyInside(root: string, path: string): boolean {
   try {
     return isInside(realPathOfDeepest(resolve(root)), realPathOfDeepest(resolve(path)));
   } catch {
-    // What is written through it would be made wherever it points.
+    // A write through a dangling link would create its target.
     return false;
   }
 }
@@ -51,16 +50,16 @@ export function isReallyInside(root: string, path: string): boolean {
 type Refusal = Extract<Confined, { ok: false }>;
 
 // Windows opens these names in every folder, with any extension, as the device.
-const DEVICE = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\s*\..*|\s*:.*|\s*)$/i;
+const windowsDevice = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\s*\..*|\s*:.*|\s*)$/i;
 
-// A skill travels between systems, so the rules of all of them hold everywhere.
+// Skills are copied between systems, so the rules of all systems apply on each.
 function refuse(path: string): Refusal | undefined {
   const shown = JSON.stringify(path.slice(0, 200));
   if (path.includes("\0")) return no("invalid", `${shown} contains a NUL character.`);
   if (/^[\\/]/.test(path) || /^[a-z]:/i.test(path)) return no("absolute", `${shown} is absolute. Use a path relative to the folder.`);
   for (const name of path.split(/[\\/]/)) {
-    if (DEVICE.test(name)) return no("invalid", `${shown} contains ${name}, which is a device on Windows. Use another name.`);
-    // Windows drops dots and spaces at the end of a name, so that ".. " is the parent after all.
+    if (windowsDevice.test(name)) return no("invalid", `${shown} contains ${name}, which is a device on Windows. Use another name.`);
+    // Windows drops dots and spaces at the end of a name, so ".. " means the parent folder.
     if (/^[. ]+$/.test(name) && name !== "." && name !== "..")
       return no("invalid", `${shown} contains a name that consists only of dots and spaces.`);
     if (process.platform === "win32" && name.includes(":"))
@@ -74,8 +73,8 @@ function no(reason: Refusal["reason"], message: string): Refusal {
 }
 
 /**
- * Where a path leads with links followed as far as it exists: the deepest part that does decides where the rest would
- * be created. Throws the system's error for a link that leads nowhere, and for what cannot be looked at.
+ * Where a path leads with links followed as far as it exists: the deepest part that does decides where the rest would be
+ * created. Throws the system's error for a dangling link and for an unreadable folder.
  */
 export function realPathOfDeepest(path: string): string {
   const missing: string[] = [];

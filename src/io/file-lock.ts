@@ -3,9 +3,9 @@ import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, statSy
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Who holds a lock, as its file says. */
+/** The holder of a lock, as recorded in the lock file. */
 export interface LockHolder extends ProcessIdentity {
-  /** Another for every time that a lock is taken. */
+  /** Unique for each acquisition. */
   readonly token: string;
   /** ISO 8601. */
   readonly since: string;
@@ -13,18 +13,19 @@ export interface LockHolder extends ProcessIdentity {
 
 type FileLockResult =
   | { readonly kind: "held"; readonly lock: FileLock }
-  /** Somebody else has it: who, or undefined when the file does not say. */
+  /** Another owner holds it; `holder` is undefined when the file does not name it. */
   | { readonly kind: "taken"; readonly holder: LockHolder | undefined };
 
 export interface FileLock {
-  /** Gives it up. It is given up by itself when the process exits, and can be taken over when the process was killed. */
+  /** Releases the lock. This also happens when the process exits; the lock of a killed process can be taken over. */
   release(): void;
 }
 
 /**
- * Takes a lock that no two processes of a machine hold at a time, and no two owners in one process. What a process left
- * that is gone is taken over, by one of those who try. A holder on another machine counts as alive, since nobody can tell.
- * @throws the system's error when the file cannot be made.
+ * Takes a lock that excludes all other processes of this machine and all other owners in this process. The lock of a process
+ * that has ended is taken over by exactly one contender. A holder on another machine counts as alive, because its process
+ * cannot be checked.
+ * @throws the system's error when the file cannot be created.
  */
 export async function takeFileLock(path: string): Promise<FileLockResult> {
   for (let attempt = 0; ; attempt++) {
@@ -38,14 +39,14 @@ export async function takeFileLock(path: string): Promise<FileLockResult> {
   }
 }
 
-/** Who holds a lock now; undefined when nobody does. */
+/** The current holder of a lock; undefined when the lock is free. */
 export function lockHolder(path: string): LockHolder | "unknown" | undefined {
   const found = look(path);
   return found.kind === "held" ? (found.holder ?? "unknown") : undefined;
 }
 
 const maxAttempts = 20;
-/** A file without a holder in it is one that is being made, unless it has been so for longer than this. */
+/** A lock file without a holder counts as being written until it is older than this. */
 const unfinishedMs = 5_000;
 
 type Found =
@@ -53,12 +54,12 @@ type Found =
   | { readonly kind: "stale"; readonly token: string }
   | { readonly kind: "gone" };
 
-/** Makes the file with its holder in it. False: it exists. */
+/** Creates the file with its holder in it. Returns false when it exists already. */
 function create(path: string, own: LockHolder): boolean {
   const draft = `${path}.${own.token}.new`;
   try {
     writeNew(draft, own);
-    // Unlike a file made and then written, a link appears complete: nobody ever sees an empty one.
+    // A hard link appears with its content complete; a file that is created and then written is empty for a moment.
     linkSync(draft, path);
     return true;
   } catch (error) {
@@ -70,7 +71,7 @@ function create(path: string, own: LockHolder): boolean {
   }
 }
 
-// What file systems without hard links answer.
+// The error codes of file systems without hard links.
 const withoutLinks: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EINVAL", "EMLINK", "UNKNOWN"]);
 
 function createUnlinked(path: string, own: LockHolder): boolean {
@@ -105,14 +106,14 @@ function look(path: string): Found {
 }
 
 /**
- * Puts this holder in the place of one that is gone. Of all who try, only the one that holds the lock *on the succession
- * of this very token* may: so nobody removes a lock that somebody else has just taken.
+ * Replaces a holder that has ended by this one. The replacement is itself guarded by a lock, named after the token of the old
+ * holder, so that no contender removes a lock that another has just taken.
  */
 async function takeOver(path: string, own: LockHolder, token: string): Promise<boolean> {
   const succession = await takeFileLock(`${path}.${token}`);
   if (succession.kind === "taken") return false;
   try {
-    // Somebody may have succeeded, and be done, since we looked.
+    // Another contender may have completed the takeover since `look`.
     const now = look(path);
     if (now.kind !== "stale" || now.token !== token) return false;
     const draft = `${path}.${own.token}.new`;
@@ -129,10 +130,10 @@ function hold(path: string, own: LockHolder): FileLock {
     release() {
       if (!held.delete(lock)) return;
       try {
-        // Only what is ours: somebody may have removed the file by hand, and another taken the lock.
+        // The file may have been removed by hand and another owner may have taken the lock since.
         if (readHolder(readFileSync(path, "utf8"))?.token === own.token) rmSync(path, { force: true });
       } catch {
-        // The file or its folder is gone, and the lock with it; or it stays, and is taken over when this process is gone.
+        // Either the file is gone, or it stays and is taken over after this process has ended.
       }
     },
   };
@@ -160,7 +161,7 @@ function readHolder(text: string): LockHolder | undefined {
     if (identity === undefined || typeof token !== "string" || !/^[\w-]{1,64}$/.test(token) || typeof since !== "string") return undefined;
     return { ...identity, token, since };
   } catch {
-    // Half written, or not ours.
+    // Incomplete, or not written by skillhost.
     return undefined;
   }
 }
@@ -169,13 +170,13 @@ function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? "";
 }
 
-/** A process, so that another can tell later whether it is still there. */
+/** Identifies a process, so that another process can check later whether it still runs. */
 interface ProcessIdentity {
   readonly pid: number;
   readonly host: string;
   /**
-   * When it started, in the system's own measure: process ids are used again. Only where the system tells; elsewhere a
-   * new process with an old one's id is taken for it.
+   * Start time in units of the system, because process ids are reused. Absent where the system does not report it: a new
+   * process with the same id counts as the old one there.
    */
   readonly start?: string;
 }
@@ -185,7 +186,7 @@ function thisProcess(): ProcessIdentity {
   return own;
 }
 
-/** Whether a process has ended. One on another machine counts as alive: nobody here can tell. */
+/** Whether a process has ended. A process on another machine cannot be checked, so it counts as alive. */
 function isGone({ pid, host, start }: ProcessIdentity): boolean {
   if (host !== hostname()) return false;
   if (!isAlive(pid)) return true;
@@ -193,7 +194,7 @@ function isGone({ pid, host, start }: ProcessIdentity): boolean {
   return startNow === ended || (start !== undefined && startNow !== undefined && start !== startNow);
 }
 
-/** Undefined: nothing that identifies a process. */
+/** Undefined when the value does not identify a process. */
 function readIdentity(value: unknown): ProcessIdentity | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { pid, host, start } = value as Record<string, unknown>;
@@ -213,15 +214,15 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it is there, and somebody else's.
+    // EPERM: the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 
-/** A killed process keeps its id until its parent has asked how it ended. */
+/** A killed process keeps its id until its parent has collected the exit status (a zombie). */
 const ended = "ended";
 
-/** On Linux: the boot, and the clock ticks between it and the start of the process. */
+/** On Linux: the boot id, and the clock ticks from boot to the start of the process. */
 function startOf(pid: number): string | undefined {
   if (process.platform !== "linux") return undefined;
   try {
@@ -231,7 +232,7 @@ function startOf(pid: number): string | undefined {
     const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return state === "Z" || state === "X" ? ended : `${boot}/${rest[18]}`;
   } catch {
-    // No /proc, as in some sandboxes: the id alone has to do.
+    // /proc is not available, as in some sandboxes: only the id is compared.
     return undefined;
   }
 }

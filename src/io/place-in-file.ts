@@ -2,11 +2,11 @@ import { type Position, positionAt } from "../base/diagnostic.ts";
 import { readTextFile } from "./read-bounded.ts";
 
 const maxBytes = 4 * 1024 * 1024;
-/** Occurrences of a specifier that are examined, and characters before each: a generated file may have very many. */
+/** Limits of the examined occurrences of a specifier, and of the characters before each: a generated file may have very many. */
 const maxOccurrences = 200;
 const maxStatement = 2_000;
 
-/** Where a text first stands in a file, for a diagnostic about it. Undefined: nowhere, or the file cannot be read. */
+/** The position of the first occurrence of a text in a file, for a diagnostic. Undefined when it is missing or the file cannot be read. */
 export function placeInFile(file: string, text: string): Position | undefined {
   const read = readTextFile(file, maxBytes);
   if (!read.ok) return undefined;
@@ -15,8 +15,8 @@ export function placeInFile(file: string, text: string): Position | undefined {
 }
 
 /**
- * Where a file imports something by this specifier: the place of the name in the import where one is given, else that of
- * the specifier in an import, else its first occurrence in quotes.
+ * The position of an import with this specifier: that of the name in the import if one is given, else that of the specifier in
+ * an import, else its first occurrence in quotes.
  */
 export function importPlace(file: string, specifier: string, name?: string): Position | undefined {
   const read = readTextFile(file, maxBytes);
@@ -33,16 +33,18 @@ export function importPlace(file: string, specifier: string, name?: string): Pos
 
 function quotedPlaces(text: string, specifier: string): readonly number[] {
   if (specifier.length > maxStatement) return [];
-  return ['"', "'", "`"].flatMap((quote) => placesOf(text, `${quote}${specifier}${quote}`)).sort((one, other) => one - other);
+  return ['"', "'", "`"]
+    .flatMap((quote) => {
+      const part = `${quote}${specifier}${quote}`;
+      const found: number[] = [];
+      for (let at = text.indexOf(part); at !== -1 && found.length < maxOccurrences; at = text.indexOf(part, at + part.length))
+        found.push(at);
+      return found;
+    })
+    .sort((one, other) => one - other);
 }
 
-function placesOf(text: string, part: string): readonly number[] {
-  const found: number[] = [];
-  for (let at = text.indexOf(part); at !== -1 && found.length < maxOccurrences; at = text.indexOf(part, at + part.length)) found.push(at);
-  return found;
-}
-
-/** Where the statement that ends at the specifier has the name. */
+/** The offset of the name in the statement that ends at the specifier. */
 function nameBefore(text: string, specifier: number, name: string): number | undefined {
   const start = Math.max(0, specifier - maxStatement);
   const before = text.slice(start, specifier);

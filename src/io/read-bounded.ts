@@ -7,7 +7,7 @@ type ReadFile =
   | {
       readonly ok: true;
       readonly bytes: Uint8Array;
-      /** As it is, byte order mark included; what is not UTF-8 shows as U+FFFD. */
+      /** The whole text, including a byte order mark; invalid UTF-8 becomes U+FFFD. */
       readonly text: string;
       readonly isUtf8: boolean;
     }
@@ -18,9 +18,9 @@ type Refusal = Extract<ReadFile, { ok: false }>;
 type ReadBytes = Refusal | { readonly ok: true; readonly bytes: Uint8Array };
 
 /**
- * Reads a regular file of limited size, synchronously: for small files that is many times quicker than a promise. A
- * pipe or a device is refused and cannot make it wait. `FILE_MISSING`, `FILE_NOT_REGULAR`, `FILE_TOO_LARGE` or
- * `FILE_UNREADABLE` say what else was wrong. Of a file that is guarded it gives what the guard does.
+ * Reads a regular file of limited size, synchronously, which is many times faster than a promise for small files. Pipes and
+ * devices are refused without blocking. `FILE_MISSING`, `FILE_NOT_REGULAR`, `FILE_TOO_LARGE` or `FILE_UNREADABLE` are the other
+ * failures. For a guarded file it returns the guard's answer.
  */
 export function readTextFile(path: string, maxBytes: number, guard?: FileGuard): ReadFile {
   const guarded = guard?.read(path);
@@ -31,13 +31,17 @@ export function readTextFile(path: string, maxBytes: number, guard?: FileGuard):
   return { ok: true, bytes, text: bytes.toString("utf8"), isUtf8: isUtf8(bytes) };
 }
 
-/** The same, for files that need not be text. */
+/** Like `readFileText`, for binary files. */
 export function readFileBytes(path: string, maxBytes: number): ReadBytes {
   try {
-    // Opening a pipe waits for somebody to write to it, unless it is told not to.
+    // Without O_NONBLOCK, opening a pipe blocks until it has a writer.
     const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
-      return readOpen(file, path, maxBytes);
+      const stats = fstatSync(file);
+      if (!stats.isFile())
+        return refuse(path, "FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file.");
+      const bytes = stats.size > maxBytes ? undefined : readAll(file, stats.size, maxBytes);
+      return bytes === undefined ? tooLarge(path, maxBytes) : { ok: true, bytes };
     } finally {
       closeSync(file);
     }
@@ -46,19 +50,11 @@ export function readFileBytes(path: string, maxBytes: number): ReadBytes {
   }
 }
 
-function readOpen(file: number, path: string, maxBytes: number): ReadBytes {
-  const stats = fstatSync(file);
-  if (!stats.isFile())
-    return refuse(path, "FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file.");
-  const bytes = stats.size > maxBytes ? undefined : readAll(file, stats.size, maxBytes);
-  return bytes === undefined ? tooLarge(path, maxBytes) : { ok: true, bytes };
-}
-
 function tooLarge(path: string, maxBytes: number): Refusal {
   return refuse(path, "FILE_TOO_LARGE", `This file is larger than the limit of ${maxBytes} bytes. Split it, or make it smaller.`);
 }
 
-// The size is only what the file says of itself: it may grow meanwhile, and files of the kernel's say 0.
+// The reported size is a hint: the file may grow during the read, and files in /proc report 0.
 function readAll(file: number, expected: number, maxBytes: number): Buffer | undefined {
   let buffer = Buffer.allocUnsafe(expected + 1);
   let length = 0;
@@ -74,7 +70,7 @@ function readAll(file: number, expected: number, maxBytes: number): Buffer | und
 function explain(error: unknown): [code: string, message: string] {
   const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
   if (code === "ENOENT" || code === "ENOTDIR") return ["FILE_MISSING", "This file does not exist."];
-  // What a socket answers to being opened.
+  // The error of opening a socket.
   if (code === "ENXIO" || code === "EISDIR")
     return ["FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file."];
   if (isOutOfFiles(error)) return ["FILE_UNREADABLE", `This file cannot be read: ${errorMessage(error)}.`];
@@ -85,37 +81,37 @@ function refuse(file: string, code: string, message: string): Refusal {
   return { ok: false, diagnostic: { severity: "error", code, message, file } };
 }
 
-/** What a guarded file holds, or why it may not be used. */
+/** The content of a guarded file, or the reason that it must not be used. */
 export type GuardedRead = { readonly ok: true; readonly bytes: Uint8Array } | { readonly ok: false; readonly diagnostic: Diagnostic };
 
-/** Answers reads of a folder that is being loaded with the bytes that were checked. */
+/** Answers reads of a folder that is being loaded from the checked bytes. */
 export interface FileGuard {
-  /** Undefined: the guard does not decide about this file, and the caller reads it from the disk. */
+  /** Undefined: the file is not guarded, and the caller reads it from disk. */
   read(file: string): GuardedRead | undefined;
 }
 
 /** One file of a checked folder. */
 export interface CheckedFile {
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
-  /** `sha256:` and 64 hex digits, of the bytes as they are. */
+  /** `sha256:` and 64 hex digits, of the raw bytes. */
   readonly digest: string;
 }
 
 /**
  * The files of a folder that may be used because they were checked. A file is identified by the folder and its relative path;
- * the folder's path is never resolved again, so it does not matter what the path leads to after the check. Names are exact:
- * case counts on every system, and composed and decomposed Unicode are one spelling.
+ * the folder's path is never resolved again, so later changes of links on the path have no effect. Names are case-sensitive on
+ * every system; composed and decomposed Unicode are equal.
  */
 export interface CheckedTree extends FileGuard {
-  /** The path that the folder was checked under. Paths of its files begin with it. */
+  /** The path of the folder at the time of the check. Paths of its files begin with it. */
   readonly folder: string;
   /** By relative path: forward slashes, Unicode NFC. */
   readonly files: ReadonlyMap<string, CheckedFile>;
   /** The relative path of a file, by its spelling alone. Undefined: it is the folder itself, or outside of it. */
   relative(file: string): string | undefined;
-  /** What the checked folder held at a path. Undefined: nothing that was checked. */
+  /** The kind of the checked entry at a path. Undefined: no checked entry. */
   kindOf(path: string): "file" | "folder" | undefined;
-  /** The checked bytes. Whatever else the path leads to is refused. */
+  /** The checked bytes. Any other path is refused. */
   read(file: string): GuardedRead;
 }

@@ -2,8 +2,8 @@ import { opendirSync } from "node:fs";
 import { isOutOfFiles } from "../base/errors.ts";
 
 /**
- * Throws the system's error when no more files can be opened. For callers that treat a path that cannot be read like one that does not exist:
- * at such a moment everything would seem to be gone.
+ * Throws the system's error when no more files can be opened. For callers that treat a path that cannot be read like one that
+ * does not exist: without this check all files would seem to be missing at such a moment.
  */
 export function requireFileHandle(path: string): void {
   try {

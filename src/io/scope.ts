@@ -1,15 +1,15 @@
 import { toError } from "../base/errors.ts";
 
-/** The life of one generation of code: what was opened through it ends with it. */
+/** The lifetime of one generation of code: it closes the resources that were registered with it. */
 export interface Scope {
-  /** Fires when the generation is being disposed of. */
+  /** Aborted when the generation is being disposed of. */
   readonly signal: AbortSignal;
-  /** Runs `end` when the generation ends; last registered, first run. After the end it runs at once. */
+  /** Runs `end` when the generation ends; in reverse order of registration. After the end it runs immediately. */
   onDispose(end: () => void | Promise<void>): void;
 }
 
 export interface OwnedScope extends Scope {
-  /** Ends it once: aborts the signal, then runs what was registered, each in turn, whatever the others do. Returns what they threw. */
+  /** Ends the scope once: aborts the signal, then runs all registered functions in sequence, even if some throw. Returns their errors. */
   dispose(): Promise<readonly Error[]>;
 }
 

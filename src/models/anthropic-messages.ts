@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
 import { AnthropicAssembly } from "./assemble-anthropic.ts";
 import { argumentsToSend, defined, encodeParameters, toCallId, wellFormed } from "./encode-parts.ts";
@@ -162,7 +162,7 @@ function encodePiece(piece: MessagePiece): readonly Block[] {
 
 function encodeInput(call: ModelToolCall): unknown {
   if (call.argumentsError !== undefined) return JSON.parse(argumentsToSend(call));
-  if (!isPlainRecord(call.arguments)) return {};
+  if (!isRecord(call.arguments)) return {};
   return /[\ud800-\udfff]|\\ud/i.test(call.argumentsText) ? copyWellFormed(call.arguments) : call.arguments;
 }
 

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { finishOf } from "./finish-reason.ts";
 import type { ModelUsage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
@@ -69,21 +69,21 @@ export class AnthropicAssembly implements ReplyAssembly {
   }
 
   add(event: unknown): readonly NewPart[] {
-    if (!isPlainRecord(event)) return [];
+    if (!isRecord(event)) return [];
     this.#chunkCount += 1;
     if (Array.isArray(event["content"])) return this.#addMessage(event);
     switch (event["type"]) {
       case "message_start":
-        return isPlainRecord(event["message"]) ? this.#addMessage(event["message"]) : [];
+        return isRecord(event["message"]) ? this.#addMessage(event["message"]) : [];
       case "content_block_start":
-        return isPlainRecord(event["content_block"]) ? this.#begin(event["index"], event["content_block"]) : [];
+        return isRecord(event["content_block"]) ? this.#begin(event["index"], event["content_block"]) : [];
       case "content_block_delta":
-        return isPlainRecord(event["delta"]) ? this.#addDelta(event["index"], event["delta"]) : [];
+        return isRecord(event["delta"]) ? this.#addDelta(event["index"], event["delta"]) : [];
       case "content_block_stop":
         return this.#stop(this.#byIndex.get(event["index"]));
       case "message_delta":
         this.#count(event["usage"]);
-        return isPlainRecord(event["delta"]) ? this.#end(event["delta"]) : [];
+        return isRecord(event["delta"]) ? this.#end(event["delta"]) : [];
       case "message_stop":
         this.#isOver = true;
         return this.#blocks.filter(({ kind }) => kind === "call").flatMap((block) => this.#stop(block));
@@ -109,7 +109,7 @@ export class AnthropicAssembly implements ReplyAssembly {
     this.#answering = textOf(message["model"]) || this.#answering;
     this.#callId = textOf(message["id"]) || this.#callId;
     this.#count(message["usage"]);
-    const blocks = Array.isArray(message["content"]) ? message["content"].filter(isPlainRecord) : [];
+    const blocks = Array.isArray(message["content"]) ? message["content"].filter(isRecord) : [];
     const parts = blocks.flatMap((block, index) => [...this.#begin(index, block), ...this.#stop(this.#byIndex.get(index))]);
     return [...parts, ...this.#end(message)];
   }
@@ -145,7 +145,7 @@ export class AnthropicAssembly implements ReplyAssembly {
   #stop(block: Block | undefined): readonly NewPart[] {
     if (block === undefined || block.isStopped) return [];
     block.isStopped = true;
-    const isWhole = block.kind === "call" && block.text === "" && isPlainRecord(block.start);
+    const isWhole = block.kind === "call" && block.text === "" && isRecord(block.start);
     return isWhole ? this.#addInput(block, block.start, {}) : [];
   }
 
@@ -173,13 +173,13 @@ export class AnthropicAssembly implements ReplyAssembly {
   #end({ stop_reason: reason, stop_details: details }: Data): readonly NewPart[] {
     if (textOf(reason) === "") return [];
     this.#reasons.push(textOf(reason).slice(0, 100));
-    const explanation = isPlainRecord(details) ? textOf(details["explanation"]) : "";
+    const explanation = isRecord(details) ? textOf(details["explanation"]) : "";
     return this.#content === "" && explanation !== "" ? this.#addText(this.#open(undefined, "text", undefined), explanation) : [];
   }
 
   // The counts of later events take the place of earlier ones; null says nothing.
   #count(usage: unknown): void {
-    if (!isPlainRecord(usage)) return;
+    if (!isRecord(usage)) return;
     for (const name of countNames) this.#usage[name] = usage[name] ?? this.#usage[name];
   }
 }

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { finishOf } from "./finish-reason.ts";
 import type { ModelToolCall, ModelUsage, ReplayFields } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
@@ -42,13 +42,13 @@ export class ChatAssembly implements ReplyAssembly {
   }
 
   add(chunk: unknown): readonly NewPart[] {
-    if (!isPlainRecord(chunk)) return [];
+    if (!isRecord(chunk)) return [];
     this.#chunkCount += 1;
     this.#model = textOf(chunk["model"]) || this.#model;
     this.#callId = textOf(chunk["id"]) || this.#callId;
-    const vendor = isPlainRecord(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
+    const vendor = isRecord(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
     this.#usage = readUsage(chunk["usage"]) ?? readUsage(vendor) ?? this.#usage;
-    const choices = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isPlainRecord) : [];
+    const choices = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isRecord) : [];
     return choices.flatMap((choice, position) => this.#addChoice(choice, position));
   }
 
@@ -68,7 +68,7 @@ export class ChatAssembly implements ReplyAssembly {
     this.#hasChoices = true;
     this.#usage = readUsage(choice["usage"]) ?? this.#usage;
     const number = typeof choice["index"] === "number" ? choice["index"] : position;
-    const message = [choice["delta"], choice["message"]].find(isPlainRecord);
+    const message = [choice["delta"], choice["message"]].find(isRecord);
     const parts = message === undefined ? [] : this.#addMessage(message, number);
     const reason = textOf(choice["finish_reason"]);
     if (reason !== "") this.#reasons.push(reason.slice(0, 100));
@@ -77,7 +77,7 @@ export class ChatAssembly implements ReplyAssembly {
 
   #addMessage(message: Readonly<Record<string, unknown>>, choice: number): readonly NewPart[] {
     const { text, thought } = readContent(message["content"]);
-    const legacy = isPlainRecord(message["function_call"]) ? [message["function_call"]] : undefined;
+    const legacy = isRecord(message["function_call"]) ? [message["function_call"]] : undefined;
     const inputs = this.#toolCalls.add(choice, message["tool_calls"] ?? legacy);
     this.#keepOpaque(message);
     return [
@@ -122,7 +122,7 @@ const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"];
 
 function readContent(content: unknown): { text: string; thought: string } {
   if (!Array.isArray(content)) return { text: textOf(content), thought: "" };
-  const parts = content.filter(isPlainRecord);
+  const parts = content.filter(isRecord);
   return {
     text: parts.map((part) => textOf(part["text"])).join(""),
     thought: parts.map((part) => thoughtOf(part["thinking"])).join(""),

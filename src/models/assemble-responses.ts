@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { copyJson } from "../tools/json-copy.ts";
 import { finishOf } from "./finish-reason.ts";
 import type { ModelUsage } from "./model.ts";
@@ -60,10 +60,10 @@ export class ResponsesAssembly implements ReplyAssembly {
   }
 
   add(event: unknown): readonly NewPart[] {
-    if (!isPlainRecord(event)) return [];
+    if (!isRecord(event)) return [];
     this.#chunkCount += 1;
     const type = textOf(event["type"]);
-    if (isPlainRecord(event["response"])) return this.#addResponse(event["response"], /\.(?:completed|incomplete|failed)$/.test(type));
+    if (isRecord(event["response"])) return this.#addResponse(event["response"], /\.(?:completed|incomplete|failed)$/.test(type));
     if (Array.isArray(event["output"])) return this.#addResponse(event, true);
     if (!type.startsWith("response.")) return [];
     return this.#addEvent(type.slice("response.".length), event);
@@ -97,7 +97,7 @@ export class ResponsesAssembly implements ReplyAssembly {
     const itemOf = (item: Data, index: number): Item =>
       isAllNew ? this.#begin(kindOf(item)) : this.#itemOf({ output_index: index, item });
     const parts = listOf(response["output"]).flatMap((item, index) => this.#settle(itemOf(item, index), item));
-    const details = isPlainRecord(response["incomplete_details"]) ? textOf(response["incomplete_details"]["reason"]) : "";
+    const details = isRecord(response["incomplete_details"]) ? textOf(response["incomplete_details"]["reason"]) : "";
     const reason = details || textOf(response["status"]);
     if (reason !== "") this.#reasons.push(reason.slice(0, 100));
     this.#isOver = true;
@@ -109,7 +109,7 @@ export class ResponsesAssembly implements ReplyAssembly {
     switch (type) {
       case "output_item.added":
       case "output_item.done":
-        return isPlainRecord(event["item"]) ? this.#addItem(event, event["item"], type.endsWith("done")) : [];
+        return isRecord(event["item"]) ? this.#addItem(event, event["item"], type.endsWith("done")) : [];
       case "output_text.delta":
       case "refusal.delta":
         return this.#addText(this.#itemOf(event, "message"), delta);
@@ -179,7 +179,7 @@ export class ResponsesAssembly implements ReplyAssembly {
   // By the protocol an event names its item by id and by place. Servers leave out one of them, or change ids on the way.
   #itemOf(event: Data, kind: OutputKind = "other"): Item {
     const keys = keysOf(event);
-    const wanted = kind === "other" && isPlainRecord(event["item"]) ? kindOf(event["item"]) : kind;
+    const wanted = kind === "other" && isRecord(event["item"]) ? kindOf(event["item"]) : kind;
     const last = keys.length === 0 ? this.#lastOf.get(wanted) : undefined;
     const item = keys.map((key) => this.#byKey.get(key)).find((found) => found !== undefined) ?? last ?? this.#begin(wanted);
     if (item.kind === "other") item.kind = wanted;
@@ -197,7 +197,7 @@ export class ResponsesAssembly implements ReplyAssembly {
 }
 
 function keysOf({ item_id: id, item, output_index: place }: Data): readonly unknown[] {
-  const named = isPlainRecord(item) ? item["id"] : undefined;
+  const named = isRecord(item) ? item["id"] : undefined;
   return [id ?? named, place].filter((key) => key !== undefined && key !== null && key !== "");
 }
 
@@ -219,7 +219,7 @@ function kindOf({ type }: Data): OutputKind {
 }
 
 function listOf(list: unknown): readonly Data[] {
-  return Array.isArray(list) ? list.filter(isPlainRecord) : [];
+  return Array.isArray(list) ? list.filter(isRecord) : [];
 }
 
 /** All text of a message, refusals too. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import type { JsonSchema } from "../tools/tool.ts";
 import type { ImagePart, ModelToolCall } from "./model.ts";
 
@@ -28,18 +28,18 @@ const refusedOnTop = [...combinators, "enum", "not"];
 export function encodeParameters(parameters: JsonSchema | undefined): JsonSchema {
   if (parameters === undefined) return { type: "object", properties: {} };
   const { type, properties } = parameters;
-  if (type === "object" && isPlainRecord(properties) && !refusedOnTop.some((word) => Object.hasOwn(parameters, word))) return parameters;
+  if (type === "object" && isRecord(properties) && !refusedOnTop.some((word) => Object.hasOwn(parameters, word))) return parameters;
   const rest = Object.entries(parameters).filter(([word]) => !refusedOnTop.includes(word));
   return { ...Object.fromEntries(rest), type: "object", properties: { ...propertiesOfChoices(parameters), ...recordOf(properties) } };
 }
 
 function propertiesOfChoices(parameters: JsonSchema): Record<string, unknown> {
   const choices = combinators.flatMap((word) => (Array.isArray(parameters[word]) ? (parameters[word] as readonly unknown[]) : []));
-  return Object.assign({}, ...choices.filter(isPlainRecord).map((choice) => recordOf(choice["properties"])));
+  return Object.assign({}, ...choices.filter(isRecord).map((choice) => recordOf(choice["properties"])));
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isPlainRecord(value) ? value : {};
+  return isRecord(value) ? value : {};
 }
 
 /** The id itself if the endpoint takes it, else one made of it: the same one each time, and another for another. */

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import type { ModelError, ModelErrorCode, ModelErrorDetails, RequestErrors } from "./model-error.ts";
 
 export interface RefusedAnswer {
@@ -30,7 +30,7 @@ export function errorOfStatus(answer: RefusedAnswer, fault: RequestErrors): Mode
  * begun; undefined when there is none.
  */
 export function errorOfBody(body: unknown, fault: RequestErrors): ModelError | undefined {
-  if (!isPlainRecord(body) || body["error"] === undefined || body["error"] === null) return undefined;
+  if (!isRecord(body) || body["error"] === undefined || body["error"] === null) return undefined;
   const said = readTrouble(body, fault.quote) ?? {};
   const status = Number(said.providerCode);
   const code = codeOf(status, said);
@@ -52,11 +52,11 @@ function redirected(status: number, location: string | undefined, fault: Request
 
 // In use: {error: {message, code, type, details: {error_code}}}, {error: "…"}, {message, code, type}, {detail: "…" or [{msg}]}.
 function readTrouble(body: unknown, quote: Quote): Said | undefined {
-  if (!isPlainRecord(body)) return undefined;
+  if (!isRecord(body)) return undefined;
   const error = body["error"];
-  const source = isPlainRecord(error) ? error : body;
+  const source = isRecord(error) ? error : body;
   const message = textOf(source["message"]) ?? textOf(error) ?? textOf(source["msg"]) ?? detailOf(body["detail"]);
-  const code = textOf(source["code"]) ?? (isPlainRecord(source["details"]) ? textOf(source["details"]["error_code"]) : undefined);
+  const code = textOf(source["code"]) ?? (isRecord(source["details"]) ? textOf(source["details"]["error_code"]) : undefined);
   const type = textOf(source["type"]);
   return {
     ...(message === undefined ? {} : { providerMessage: quote(message) }),
@@ -72,7 +72,7 @@ function textOf(value: unknown): string | undefined {
 
 function detailOf(detail: unknown): string | undefined {
   const first = Array.isArray(detail) ? detail[0] : detail;
-  return textOf(first) ?? (isPlainRecord(first) ? textOf(first["msg"]) : undefined);
+  return textOf(first) ?? (isRecord(first) ? textOf(first["msg"]) : undefined);
 }
 
 // Pages made for browsers say nothing that helps in a line of text.

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { errorOfBody } from "./http-error.ts";
 import type { Endpoint } from "./provider-endpoint.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -25,7 +25,7 @@ export async function fetchModels(
       if (part.kind !== "whole") break;
       const trouble = errorOfBody(part.value, answer.fault);
       if (trouble !== undefined) throw trouble;
-      const list = isPlainRecord(part.value) ? (part.value["data"] ?? part.value["models"]) : part.value;
+      const list = isRecord(part.value) ? (part.value["data"] ?? part.value["models"]) : part.value;
       if (Array.isArray(list)) return list.flatMap(toModelInfo);
     }
     throw answer.fault("MODEL_BAD_ANSWER", "did not send a list of models. Check the base URL.", { retryable: false });
@@ -33,8 +33,8 @@ export async function fetchModels(
 }
 
 function toModelInfo(entry: unknown): readonly ModelInfo[] {
-  const id = isPlainRecord(entry) ? entry["id"] : undefined;
-  if (!isPlainRecord(entry) || typeof id !== "string" || id === "") return [];
+  const id = isRecord(entry) ? entry["id"] : undefined;
+  if (!isRecord(entry) || typeof id !== "string" || id === "") return [];
   const capabilities = record(entry["capabilities"]);
   const limits = record(capabilities["limits"]);
   const top = record(entry["top_provider"]);
@@ -73,7 +73,7 @@ function visionOf(entry: Readonly<Record<string, unknown>>, capabilities: Readon
 }
 
 function record(value: unknown): Readonly<Record<string, unknown>> {
-  return isPlainRecord(value) ? value : {};
+  return isRecord(value) ? value : {};
 }
 
 function firstCount(...values: readonly unknown[]): number | undefined {

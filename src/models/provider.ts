@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { HostError } from "../base/errors.ts";
+import { isRecord } from "../base/json.ts";
 import {
   type FieldReaders,
   fieldsReader,
-  isPlainRecord,
   mustBe,
   readCallback,
   readFields,
@@ -120,7 +120,7 @@ const providerReaders: FieldReaders<ProviderOptions> = {
   bearerToken: readSecret,
   azure: fieldsReader<NonNullable<ProviderOptions["azure"]>>({ apiVersion: readText }),
   headers: (value, path) => {
-    if (!isPlainRecord(value)) return mustBe(path, "an object of strings by header name");
+    if (!isRecord(value)) return mustBe(path, "an object of strings by header name");
     return readHeaders(value as Readonly<Record<string, string>>, path);
   },
   wireModel: readText,
@@ -179,7 +179,7 @@ function readSecret(value: unknown, path: string): Secret {
 }
 
 function isClock(value: unknown): value is Clock {
-  return isPlainRecord(value) && typeof value["now"] === "function" && typeof value["after"] === "function";
+  return isRecord(value) && typeof value["now"] === "function" && typeof value["after"] === "function";
 }
 
 /** Tokens that a request to a model may have, as far as its name tells. Newest first, since older names begin the same way. */

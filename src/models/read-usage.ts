@@ -1,9 +1,9 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import type { ModelUsage } from "./model.ts";
 
 /** What an endpoint says about tokens, in any of the dialects in use; undefined when that is nothing. */
 export function readUsage(value: unknown): ModelUsage | undefined {
-  if (!isPlainRecord(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const inputTokens = count(value["prompt_tokens"]) ?? count(value["input_tokens"]);
   const outputTokens = count(value["completion_tokens"]) ?? count(value["output_tokens"]);
   if (inputTokens === undefined && outputTokens === undefined) return undefined;
@@ -24,7 +24,7 @@ function count(value: unknown): number | undefined {
 }
 
 function part(value: Readonly<Record<string, unknown>>, ...names: readonly string[]): Readonly<Record<string, unknown>> {
-  return names.map((name) => value[name]).find(isPlainRecord) ?? {};
+  return names.map((name) => value[name]).find(isRecord) ?? {};
 }
 
 function given<K extends keyof ModelUsage>(name: K, ...values: readonly unknown[]): { [P in K]?: number } {

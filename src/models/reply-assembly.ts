@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import type { AssistantMessage, ChatMessage, ModelReply, ModelToolCall, ReplayFields } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
 
@@ -88,14 +88,14 @@ export function arrange(message: AssistantMessage, owner: LayoutOwner, refused: 
 }
 
 function layoutOf({ replay }: AssistantMessage, { api, model }: LayoutOwner, refused: WeakSet<object>): readonly LayoutPart[] {
-  const kept = !isPlainRecord(replay) || refused.has(replay) ? undefined : replay[api];
-  if (!isPlainRecord(kept) || kept["model"] !== model || !Array.isArray(kept["parts"])) return [];
+  const kept = !isRecord(replay) || refused.has(replay) ? undefined : replay[api];
+  if (!isRecord(kept) || kept["model"] !== model || !Array.isArray(kept["parts"])) return [];
   return kept["parts"].filter(isLayoutPart);
 }
 
 function isLayoutPart(part: unknown): part is LayoutPart {
-  if (!isPlainRecord(part)) return false;
-  if (part["kind"] === "thought") return isPlainRecord(part["item"]);
+  if (!isRecord(part)) return false;
+  if (part["kind"] === "thought") return isRecord(part["item"]);
   if (part["kind"] === "text") return Number.isSafeInteger(part["length"]) && ["string", "undefined"].includes(typeof part["phase"]);
   return part["kind"] === "call";
 }

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
 import { ResponsesAssembly } from "./assemble-responses.ts";
 import { argumentsToSend, defined, encodeParameters, imageUrl, toCallId, wellFormed } from "./encode-parts.ts";
@@ -24,7 +24,7 @@ type Dropped = ResponsesDialect["dropped"] extends ReadonlySet<infer Name> ? Nam
 /** What refusals say, and what is left out then. */
 const lessons: readonly (readonly [said: RegExp, name: Dropped, isSent: (body: SentBody) => boolean])[] = [
   [/\binclude\b|encrypted[ _]content/i, "include", (body) => body["include"] !== undefined],
-  [/summar|verified/i, "summary", (body) => isPlainRecord(body["reasoning"]) && body["reasoning"]["summary"] !== undefined],
+  [/summar|verified/i, "summary", (body) => isRecord(body["reasoning"]) && body["reasoning"]["summary"] !== undefined],
   [/reasoning/i, "reasoning", (body) => body["reasoning"] !== undefined],
   [/temperature/i, "temperature", (body) => body["temperature"] !== undefined],
   [/\bstore\b/i, "store", (body) => body["store"] !== undefined],
@@ -43,9 +43,9 @@ function learnResponsesDialect({ said, body, request }: Refusal, dialect: Respon
 
 // A failed response holds its error; an error event is one itself.
 function troubleIn(value: unknown): unknown {
-  if (!isPlainRecord(value)) return value;
-  if (value["type"] === "error" && !isPlainRecord(value["error"])) return { error: value };
-  return isPlainRecord(value["response"]) ? value["response"] : value;
+  if (!isRecord(value)) return value;
+  if (value["type"] === "error" && !isRecord(value["error"])) return { error: value };
+  return isRecord(value["response"]) ? value["response"] : value;
 }
 
 /** What differs between endpoints and models without a way to ask: found out when one refuses. */

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { copyJson } from "../tools/json-copy.ts";
 import type { ModelToolCall, ReplayFields } from "./model.ts";
 
@@ -25,7 +25,7 @@ export function parseArguments(text: string): ParsedArguments {
   }
   const value = typeof parsed.value === "string" ? unpack(parsed.value) : parsed.value;
   if (value === null) return { arguments: Object.freeze({}) };
-  if (!isPlainRecord(value)) return { arguments: text, argumentsError: "The arguments are not a JSON object." };
+  if (!isRecord(value)) return { arguments: text, argumentsError: "The arguments are not a JSON object." };
   const copy = copyJson(value);
   if (copy.ok) return { arguments: copy.value };
   return {
@@ -91,7 +91,7 @@ function parse(text: string): { value: unknown } | undefined {
 
 function unpack(text: string): unknown {
   const inner = parse(text)?.value;
-  return isPlainRecord(inner) ? inner : text;
+  return isRecord(inner) ? inner : text;
 }
 
 interface ToolInput {
@@ -144,7 +144,7 @@ export class ToolCallAssembly {
   /** Takes in a `tool_calls` list of one choice; tells what it adds to the arguments of which call. */
   add(choice: number, list: unknown): readonly ToolInput[] {
     if (!Array.isArray(list)) return [];
-    return list.filter(isPlainRecord).flatMap((entry) => this.#addFragment(toFragment(choice, entry, list.length > 1)));
+    return list.filter(isRecord).flatMap((entry) => this.#addFragment(toFragment(choice, entry, list.length > 1)));
   }
 
   /** The calls, in the order they began. What never got a name or arguments was none, nor was one that came again with nothing more. */
@@ -240,7 +240,7 @@ function joinName({ name, text }: OpenCall, more: string): string {
 
 function toFragment(choice: number, entry: Readonly<Record<string, unknown>>, isOneOfSeveral: boolean): Fragment {
   const { index, id, extra_content: extra } = entry;
-  const called = isPlainRecord(entry["function"]) ? entry["function"] : entry;
+  const called = isRecord(entry["function"]) ? entry["function"] : entry;
   return {
     choice,
     index: typeof index === "number" ? index : undefined,
@@ -262,7 +262,7 @@ function textOf(value: unknown): string {
 
 // Signatures of the model's thoughts travel there; without them the next request is refused.
 function replayOf(extra: unknown): ReplayFields | undefined {
-  const copy = isPlainRecord(extra) ? copyJson(extra) : undefined;
+  const copy = isRecord(extra) ? copyJson(extra) : undefined;
   return copy?.ok === true ? { extra_content: copy.value } : undefined;
 }
 

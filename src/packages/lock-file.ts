@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
-import { type FieldReaders, fieldsReader, isPlainRecord, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
+import { type FieldReaders, fieldsReader, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
@@ -56,7 +57,7 @@ export function readLock(project: string): PackagesLock | undefined {
   if (!read.ok) throw unusable(file, read.diagnostic.message);
   try {
     const value: unknown = JSON.parse(read.text);
-    const { lockfileVersion, ...rest } = isPlainRecord(value) ? value : mustBe("the lock", "an object");
+    const { lockfileVersion, ...rest } = isRecord(value) ? value : mustBe("the lock", "an object");
     if (lockfileVersion !== version)
       throw unusable(file, `Its lockfileVersion is ${JSON.stringify(lockfileVersion)}, but this version of skillhost supports ${version}.`);
     // What a hand left out of the file reads as empty: the comparison will say so.
@@ -108,7 +109,7 @@ function unusable(file: string, why: string): HostError {
 const mapOf =
   <T>(read: (value: unknown, path: string) => T) =>
   (value: unknown, path: string): Readonly<Record<string, T>> => {
-    if (!isPlainRecord(value)) return mustBe(path, "an object");
+    if (!isRecord(value)) return mustBe(path, "an object");
     const entries = Object.entries(value).map(([key, item]): [string, T] => [key, read(item, `${path}.${key}`)]);
     return Object.assign(Object.create(null) as Record<string, T>, Object.fromEntries(entries));
   };

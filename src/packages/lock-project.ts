@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { basename, join, relative, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { isInside } from "../io/confine-path.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
@@ -158,7 +158,7 @@ export async function recordPackages(project: string, { add = [], remove = [] }:
   const packages = [...wanted].sort();
   if (JSON.stringify(packages) === JSON.stringify(usedPackages(manifest))) return;
   const file = join(project, "package.json");
-  const own = isPlainRecord(manifest["skillhost"]) ? manifest["skillhost"] : {};
+  const own = isRecord(manifest["skillhost"]) ? manifest["skillhost"] : {};
   const { packages: _, ...rest } = own;
   const skillhost = packages.length > 0 ? { ...rest, packages } : rest;
   const { skillhost: _before, ...others } = manifest;
@@ -173,7 +173,7 @@ function nameOf(spec: string, project: string, manifest: Readonly<Record<string,
   if (!spec.startsWith("file:")) return /^(?:@[^/@]+\/)?[^/@]+/.exec(spec)?.[0];
   const path = resolve(project, spec.slice(5));
   const { dependencies } = manifest;
-  if (!isPlainRecord(dependencies)) return undefined;
+  if (!isRecord(dependencies)) return undefined;
   const isSame = (value: unknown): boolean =>
     typeof value === "string" && value.startsWith("file:") && resolve(project, value.slice(5)) === path;
   return Object.keys(dependencies).find((name) => isSame(dependencies[name]));

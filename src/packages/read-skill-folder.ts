@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
 import { createStaticRunner } from "../advice/static-runner.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { isRecord } from "../base/is-record.ts";
+import { isRecord } from "../base/json.ts";
 import { packageVersion } from "../base/package-version.ts";
 import { parseModule } from "../formats/modules/module-source.ts";
 import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";

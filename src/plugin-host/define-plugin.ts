@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import type { ArgumentsOf, SchemaObject } from "../tools/define/define-tool.ts";
 import type { JsonSchema } from "../tools/tool.ts";
 import type { PluginApi } from "./plugin-api.ts";
@@ -87,7 +87,7 @@ export function isPlugin(value: unknown): value is Plugin {
 }
 
 function readRanges(plugin: string, field: string, value: unknown): Readonly<Record<string, string>> {
-  if (!isPlainRecord(value)) throw invalid(`Plugin "${plugin}": ${field} must be an object of semver ranges by name.`);
+  if (!isRecord(value)) throw invalid(`Plugin "${plugin}": ${field} must be an object of semver ranges by name.`);
   for (const [name, range] of Object.entries(value)) {
     if (typeof range !== "string") throw invalid(`Plugin "${plugin}": ${field}[${JSON.stringify(name)}] must be a semver range.`);
   }

@@ -1,9 +1,9 @@
 import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
+import { isRecord } from "../base/json.ts";
 import {
   type FieldReaders,
   fieldsReader,
-  isPlainRecord,
   mustBe,
   readCallback,
   readFields,
@@ -201,7 +201,7 @@ export function changeSessionConfig(
   change: SessionChange,
   host: HostDefaults = config,
 ): ResolvedSessionConfig {
-  if (isPlainRecord(change)) {
+  if (isRecord(change)) {
     const fixed = Object.keys(change).find((key) => fixedFields.has(key));
     if (fixed !== undefined) throw wrong(fixed, `cannot change while the session is open${fixed === "tools" ? "; use setTools" : ""}`);
   }

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import { isRecord } from "../base/is-record.ts";
+import { isRecord } from "../base/json.ts";
 import { toBase64 } from "./define/content-block.ts";
 import { copyJson } from "./json-copy.ts";
 import type { ContentBlock } from "./prompt.ts";

@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import { isRecord } from "../base/is-record.ts";
+import { isRecord } from "../base/json.ts";
 import { isDigest } from "./folder-digests.ts";
 
 /** What somebody approved: exactly this content of exactly this subject. Anything else has another digest and was not. */

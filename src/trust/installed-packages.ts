@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
+import { LruMap } from "../base/lru-map.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
 import { fileState } from "./file-approvals.ts";
 
@@ -40,7 +41,6 @@ function locationOf(segments: readonly string[]): string | undefined {
 // npm reads the first of these that exists; the last is all there is where a project keeps no lock of its own.
 const lockFiles = ["npm-shrinkwrap.json", "package-lock.json", join(modules, ".package-lock.json")];
 const maxLockBytes = 64 * 1024 * 1024;
-const maxCached = 64;
 const none: ReadonlySet<string> = new Set();
 
 interface CachedLock {
@@ -48,7 +48,7 @@ interface CachedLock {
   readonly locations: ReadonlySet<string>;
 }
 
-const cache = new Map<string, CachedLock>();
+const cache = new LruMap<string, CachedLock>(64);
 
 function locationsIn(project: string): ReadonlySet<string> {
   for (const name of lockFiles) {
@@ -58,7 +58,6 @@ function locationsIn(project: string): ReadonlySet<string> {
     const cached = cache.get(file);
     if (cached?.state === state) return cached.locations;
     const locations = readLocations(file);
-    if (cache.size >= maxCached) cache.clear();
     cache.set(file, { state, locations });
     return locations;
   }
@@ -71,9 +70,9 @@ function readLocations(file: string): ReadonlySet<string> {
   if (!read.ok) return none;
   try {
     const lock: unknown = JSON.parse(read.text);
-    const packages = isPlainRecord(lock) ? lock["packages"] : undefined;
-    if (!isPlainRecord(packages)) return none;
-    const installed = Object.entries(packages).filter(([, entry]) => isPlainRecord(entry) && entry["link"] !== true);
+    const packages = isRecord(lock) ? lock["packages"] : undefined;
+    if (!isRecord(packages)) return none;
+    const installed = Object.entries(packages).filter(([, entry]) => isRecord(entry) && entry["link"] !== true);
     return new Set(installed.map(([location]) => location));
   } catch {
     return none;
@@ -122,8 +121,7 @@ interface CachedIndex {
 }
 
 // Hosts look at few checkouts; each entry holds only the paths that lie in folders named node_modules.
-const indexes = new Map<string, CachedIndex>();
-const maxIndexes = 16;
+const indexes = new LruMap<string, CachedIndex>(16);
 
 function pathsIn(index: string): readonly string[] | undefined {
   const state = stateOf(index);
@@ -133,7 +131,6 @@ function pathsIn(index: string): readonly string[] | undefined {
   if (cached?.state === state) return cached.paths;
   const read = readFileBytes(index, maxIndexBytes);
   const paths = read.ok ? parseGitIndex(read.bytes) : undefined;
-  if (indexes.size >= maxIndexes) indexes.clear();
   indexes.set(index, { state, paths });
   return paths;
 }

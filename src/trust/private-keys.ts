@@ -11,7 +11,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { SigningKey } from "./signature-statement.ts";
@@ -57,7 +57,7 @@ export function openPrivateKey({ file }: StoredKey, passphrase: string | undefin
   const stored = readStored(file);
   if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is not a private key. Create another with "skillhost keys new".`);
   const { key, value } = stored;
-  const privateKey = toPrivateKey(isPlainRecord(value["locked"]) ? unlock(value["locked"], passphrase) : String(value["private"]), file);
+  const privateKey = toPrivateKey(isRecord(value["locked"]) ? unlock(value["locked"], passphrase) : String(value["private"]), file);
   const { id, name, bytes } = key;
   // Somebody may have put another private key behind a public one.
   if (publicKeyOf(privateKey, name).id !== id)
@@ -119,9 +119,9 @@ function readStored(file: string): { readonly key: StoredKey; readonly value: Re
   if (!read.ok) return undefined;
   try {
     const value: unknown = JSON.parse(read.text);
-    if (!isPlainRecord(value) || value["format"] !== format || typeof value["created"] !== "string") return undefined;
+    if (!isRecord(value) || value["format"] !== format || typeof value["created"] !== "string") return undefined;
     const isOpenToOthers = process.platform !== "win32" && (lstatSync(file).mode & 0o077) !== 0;
-    const about = { file, created: value["created"], isLocked: isPlainRecord(value["locked"]), isOpenToOthers };
+    const about = { file, created: value["created"], isLocked: isRecord(value["locked"]), isOpenToOthers };
     return { key: { ...parseKey(String(value["public"])), ...about }, value };
   } catch {
     // Not a key file of ours: there is nothing to list.

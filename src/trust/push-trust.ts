@@ -3,7 +3,7 @@ import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { toError } from "../base/errors.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
 import { named, type VerifiedSignatures } from "./check-signature.ts";
 import { diffToApprove } from "./pins/definition-diff.ts";
@@ -220,8 +220,8 @@ export function signContract(tool: string, contract: string, privateKey: KeyObje
 
 /** Undefined: it carries none that could be read. */
 function readToolEnvelope(metadata: unknown): ToolEnvelope | undefined {
-  const value = isPlainRecord(metadata) && Object.hasOwn(metadata, toolSignatureField) ? metadata[toolSignatureField] : undefined;
-  if (!isPlainRecord(value)) return undefined;
+  const value = isRecord(metadata) && Object.hasOwn(metadata, toolSignatureField) ? metadata[toolSignatureField] : undefined;
+  if (!isRecord(value)) return undefined;
   const { key, created, expires, signature } = value;
   if (!isKeyId(key) || !isTime(created) || !(expires === undefined || isTime(expires)) || typeof signature !== "string") return undefined;
   return signature.length > 100 ? undefined : { key, created, signature, ...(expires !== undefined && { expires }) };

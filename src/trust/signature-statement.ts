@@ -2,7 +2,7 @@ import { type KeyObject, sign } from "node:crypto";
 import { join } from "node:path";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { digestFolder, type FileDigest, isDigest, signatureFileName } from "./folder-digests.ts";
 import { isKeyId, type PublicKey } from "./trusted-keys.ts";
@@ -51,7 +51,7 @@ export function parseSignature(text: string): ReadSignature {
     // What the parser says of a stranger's text helps nobody.
     return damaged("it is not valid JSON, or is incomplete");
   }
-  if (!isPlainRecord(value)) return damaged("it is not an object");
+  if (!isRecord(value)) return damaged("it is not an object");
   if (value["format"] !== format || value["algorithm"] !== algorithm) return newer(value);
   const unknown = Object.keys(value).find((key) => !fields.includes(key));
   if (unknown !== undefined) return damaged(`it has the unknown key ${shown(unknown)}`);
@@ -74,13 +74,13 @@ function readFields(value: Readonly<Record<string, unknown>>): ReadSignature {
 }
 
 function readDigest(value: unknown): FileDigest | undefined {
-  if (!isPlainRecord(value) || Object.keys(value).length !== 2) return undefined;
+  if (!isRecord(value) || Object.keys(value).length !== 2) return undefined;
   const { size, digest } = value;
   return typeof size === "number" && Number.isSafeInteger(size) && size >= 0 && isDigest(digest) ? { size, digest } : undefined;
 }
 
 function readMap<T>(value: unknown, read: (item: unknown) => T | undefined): ReadonlyMap<string, T> | undefined {
-  if (!isPlainRecord(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const map = new Map<string, T>();
   for (const name of Object.keys(value)) {
     const item = read(value[name]);

@@ -1,6 +1,6 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
-import { isPlainRecord } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 
 /**
@@ -47,7 +47,7 @@ function lockedPackage(folder: readonly string[]): LockedPackage | undefined {
     const packages = readLock(folder.slice(0, at + 1).join(sep));
     const key = folder.slice(at).join("/");
     const entry = packages !== undefined && Object.hasOwn(packages, key) ? packages[key] : undefined;
-    if (isPlainRecord(entry)) return { version: textOf(entry["version"]), integrity: textOf(entry["integrity"]) };
+    if (isRecord(entry)) return { version: textOf(entry["version"]), integrity: textOf(entry["integrity"]) };
     if (at === 0) break;
   }
   return undefined;
@@ -66,7 +66,7 @@ function readLock(modules: string): Readonly<Record<string, unknown>> | undefine
   const state = `${stats.ino} ${stats.size} ${stats.mtimeNs} ${file}`;
   if (lastLock?.state !== state) {
     const packages = readJson(file, maxLockBytes)?.["packages"];
-    lastLock = { state, packages: isPlainRecord(packages) ? packages : undefined };
+    lastLock = { state, packages: isRecord(packages) ? packages : undefined };
   }
   return lastLock.packages;
 }
@@ -80,7 +80,7 @@ function readJson(file: string, maxBytes: number): Readonly<Record<string, unkno
   if (!read.ok) return undefined;
   try {
     const value: unknown = JSON.parse(read.text);
-    return isPlainRecord(value) ? value : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     // Not JSON: the path alone is the identity.
     return undefined;

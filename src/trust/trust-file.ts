@@ -1,7 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorMessage, HostError } from "../base/errors.ts";
-import { type FieldReaders, isPlainRecord, mustBe, readFields, readText } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
+import { type FieldReaders, mustBe, readFields, readText } from "../base/read-fields.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { takeFileLock } from "../io/file-lock.ts";
 import { readTextFile } from "../io/read-bounded.ts";
@@ -88,19 +89,19 @@ function listOf<T>(value: unknown, path: string, read: (item: unknown, path: str
 }
 
 function readKey(value: unknown, path: string): TrustedKey {
-  if (!isPlainRecord(value)) return mustBe(path, "an object with a key");
+  if (!isRecord(value)) return mustBe(path, "an object with a key");
   const key = parseKey(readText(value["key"], `${path}.key`));
   return { ...key, ...(value["trustedAt"] !== undefined && { trustedAt: readText(value["trustedAt"], `${path}.trustedAt`) }) };
 }
 
 function readRevocation(value: unknown, path: string): Revocation {
-  if (!isPlainRecord(value) || !isKeyId(value["id"])) return mustBe(path, "an object with the id of a key");
+  if (!isRecord(value) || !isKeyId(value["id"])) return mustBe(path, "an object with the id of a key");
   const { id, at, reason } = value;
   return { id, at: readText(at, `${path}.at`), ...(reason !== undefined && { reason: readText(reason, `${path}.reason`) }) };
 }
 
 function readFolder(value: unknown, path: string): TrustedFolder {
-  if (!isPlainRecord(value)) return mustBe(path, "an object with the path and the identity of a folder");
+  if (!isRecord(value)) return mustBe(path, "an object with the path and the identity of a folder");
   const text = (key: "path" | "identity" | "trustedAt"): string => readText(value[key], `${path}.${key}`);
   return { path: text("path"), identity: text("identity"), trustedAt: text("trustedAt") };
 }

@@ -1,7 +1,8 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { fieldsReader, isPlainRecord, mustBe, readOneOf, readText } from "../base/read-fields.ts";
+import { isRecord } from "../base/json.ts";
+import { fieldsReader, mustBe, readOneOf, readText } from "../base/read-fields.ts";
 import { isInside } from "../io/confine-path.ts";
 import { isBelowNodeModules, isInInstalledPackage } from "./installed-packages.ts";
 import type { PinPolicy } from "./pins/pins.ts";
@@ -185,7 +186,7 @@ export function readDefinitions(value: unknown, path: string): Partial<Definitio
 
 /** Rules by the name of a package, `@scope/*`, or `*`. A rule may be a mode alone. */
 export function readProvenance(value: unknown, path: string): Readonly<Record<string, ProvenanceRule>> {
-  if (!isPlainRecord(value)) return mustBe(path, "an object of rules by package");
+  if (!isRecord(value)) return mustBe(path, "an object of rules by package");
   return Object.fromEntries(Object.entries(value).map(([name, rule]) => [name, readRule(rule, `${path}.${name}`)]));
 }
 

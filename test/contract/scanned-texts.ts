@@ -12,6 +12,7 @@ import { parseSearchPattern } from "../../plugins/workspace-tools/operations/sea
 import { selectPassages } from "../../plugins/workspace-tools/operations/select-passages.ts";
 import { unifiedDiff } from "../../plugins/workspace-tools/operations/unified-diff.ts";
 import { findHidden } from "../../src/base/hidden-characters.ts";
+import { matchesPath, matchesWildcard } from "../../src/base/wildcard.ts";
 import { parseAgentFile } from "../../src/formats/agents/agent-file.ts";
 import { parseMarkdownCommand, parseTomlCommand } from "../../src/formats/plugins/command-file.ts";
 import { parseFrontMatter } from "../../src/formats/skills/front-matter.ts";
@@ -22,7 +23,7 @@ import { inferDescription, parseSkillDocument } from "../../src/formats/skills/s
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../src/formats/skills/tool-json.ts";
 import { parseJson } from "../../src/formats/text/json-document.ts";
-import { hostsIn, matchesPath, matchesWildcard } from "../../src/session/permissions/permission-patterns.ts";
+import { hostsIn } from "../../src/session/permissions/permission-patterns.ts";
 import { parseCommandLine } from "../../src/session/permissions/permission-shell.ts";
 import { reachOf } from "../../src/session/permissions/shell-reach.ts";
 import { readScript } from "../../src/session/permissions/shell-words.ts";

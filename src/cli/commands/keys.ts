@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import { createPrivateKeyFile, keysFolderIn } from "../../trust/private-keys.ts";
 import { changeTrustFile, readTrustFile, type TrustFile, trustFileIn } from "../../trust/trust-file.ts";
@@ -136,9 +136,9 @@ function keysInFile(file: string): readonly PublicKey[] {
   if (!read.ok) throw new CliError("FILE_UNREADABLE", `${file}: ${read.diagnostic.message}`, 1);
   if (!file.endsWith(".json")) return parseKeys(read.text);
   const value = parseJson(read.text, file);
-  const config = isPlainRecord(value) && isPlainRecord(value["skillhost"]) ? value["skillhost"] : value;
-  const trust = isPlainRecord(config) ? config["trust"] : undefined;
-  const named = isPlainRecord(trust) ? trust["onlyKeys"] : undefined;
+  const config = isRecord(value) && isRecord(value["skillhost"]) ? value["skillhost"] : value;
+  const trust = isRecord(config) ? config["trust"] : undefined;
+  const named = isRecord(trust) ? trust["onlyKeys"] : undefined;
   if (!Array.isArray(named)) throw new CliError("KEY_INVALID", `${file} names no keys in "trust.onlyKeys".`, 1);
   return parseKeyList(named.map(String), "trust.onlyKeys");
 }

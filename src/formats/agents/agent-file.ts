@@ -1,9 +1,9 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { VariableLookup } from "../mcp/expand-variables.ts";
 import { parseServerSpec, toServerConfig } from "../mcp/parse-server-spec.ts";
 import { type FrontMatter, parseFrontMatter } from "../skills/front-matter.ts";
 import { booleanField, type FieldWarning, textField, toolListField } from "../skills/front-matter-fields.ts";
-import { isJsonObject, type JsonObject } from "../text/json-fields.ts";
 import { maxDocumentBytes } from "../text/limits.ts";
 
 /** An agent as a file describes it: the options of a session's custom agent, and what its file says beyond them. */
@@ -203,7 +203,7 @@ interface ServerReading {
 const maxServers = 100;
 
 /** Reads an agent's own MCP servers, with their variables filled in, into what a session takes. */
-function readAgentServers(data: JsonObject, reading: ServerReading): Readonly<Record<string, unknown>> | undefined {
+function readAgentServers(data: Json, reading: ServerReading): Readonly<Record<string, unknown>> | undefined {
   const key = ["mcp-servers", "mcpServers"].find((candidate) => data[candidate] != null);
   if (key === undefined) return undefined;
   const servers: Record<string, unknown> = Object.create(null);
@@ -219,13 +219,13 @@ function readAgentServers(data: JsonObject, reading: ServerReading): Readonly<Re
 
 /** A map by name; or a list of such maps and of names of servers that there are anyway. */
 function entriesOf(value: unknown, key: string, { report }: ServerReading): readonly (readonly [string, unknown])[] {
-  if (isJsonObject(value)) return Object.entries(value);
+  if (isRecord(value)) return Object.entries(value);
   if (!Array.isArray(value)) {
     report("warning", "AGENT_FIELD_TYPE", `\`${key}\` must be a mapping of names to servers, so it is ignored.`, key);
     return [];
   }
   return value.flatMap((item: unknown) => {
-    if (isJsonObject(item)) return Object.entries(item);
+    if (isRecord(item)) return Object.entries(item);
     if (typeof item === "string")
       report("info", "AGENT_SERVER_NAMED", `Server ${JSON.stringify(item.slice(0, 100))} is available only if the session has it.`, key);
     return [];

@@ -1,8 +1,9 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
-import { isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import type { JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import type { VariableLookup } from "./expand-variables.ts";
 import { detectDialect, type McpDialect } from "./mcp-dialects.ts";
@@ -101,18 +102,18 @@ interface Input {
 /** What VS Code would ask for, by id. A password has no default. */
 function readInputs(value: unknown): ReadonlyMap<string, Input> {
   const inputs = new Map<string, Input>();
-  const list: unknown = isJsonObject(value) && Object.hasOwn(value, "inputs") ? value["inputs"] : undefined;
+  const list: unknown = isRecord(value) && Object.hasOwn(value, "inputs") ? value["inputs"] : undefined;
   for (const input of Array.isArray(list) ? list.slice(0, 1_000) : []) {
     const text = (key: string): string | undefined => textOf(input, key);
     const id = text("id");
-    const isSecret = isJsonObject(input) && input["password"] === true;
+    const isSecret = isRecord(input) && input["password"] === true;
     if (id !== undefined) inputs.set(id, { description: text("description"), fallback: isSecret ? undefined : text("default") });
   }
   return inputs;
 }
 
 function textOf(value: unknown, key: string): string | undefined {
-  const found: unknown = isJsonObject(value) && Object.hasOwn(value, key) ? (value as JsonObject)[key] : undefined;
+  const found: unknown = isRecord(value) && Object.hasOwn(value, key) ? (value as Json)[key] : undefined;
   return typeof found === "string" && found !== "" ? found : undefined;
 }
 
@@ -138,7 +139,7 @@ function findServers(value: unknown, at: JsonPath | undefined, complain: JsonCom
   const path = at ?? wrappers.find((candidate) => isWrapper(valueAt(value, candidate), candidate)) ?? (isBareMap(value) ? [] : undefined);
   const found = path === undefined ? undefined : valueAt(value, path);
   if (path !== undefined && Array.isArray(found)) return limited(listEntries(found, path, complain), path, complain);
-  if (path !== undefined && isJsonObject(found)) return limited(mapEntries(found, path), path, complain);
+  if (path !== undefined && isRecord(found)) return limited(mapEntries(found, path), path, complain);
   explainAbsence(value, path, found, complain);
   return { entries: [] };
 }
@@ -154,35 +155,33 @@ function valueAt(value: unknown, path: JsonPath): unknown {
 function isWrapper(value: unknown, path: JsonPath): boolean {
   if (path.length === 1 && (path[0] === "mcpServers" || path[0] === "mcp_servers")) return value !== undefined;
   if (Array.isArray(value)) return path[0] === "servers" && value.some(isServerLike);
-  return isJsonObject(value) && (Object.keys(value).length === 0 || Object.values(value).some(isServerLike));
+  return isRecord(value) && (Object.keys(value).length === 0 || Object.values(value).some(isServerLike));
 }
 
 function isBareMap(value: unknown): boolean {
-  if (!isJsonObject(value)) return false;
+  if (!isRecord(value)) return false;
   const members = Object.entries(value).filter(([key]) => !isComment(key));
-  return (
-    members.every(([, member]) => isJsonObject(member)) && (members.length === 0 || members.some(([, member]) => isServerLike(member)))
-  );
+  return members.every(([, member]) => isRecord(member)) && (members.length === 0 || members.some(([, member]) => isServerLike(member)));
 }
 
 function isServerLike(value: unknown): boolean {
-  return isJsonObject(value) && ["command", "url", "httpUrl", "serverUrl"].some((key) => Object.hasOwn(value, key));
+  return isRecord(value) && ["command", "url", "httpUrl", "serverUrl"].some((key) => Object.hasOwn(value, key));
 }
 
 function isComment(key: string): boolean {
   return /^(?:[$_]|\/\/|#)/.test(key);
 }
 
-function mapEntries(map: JsonObject, path: JsonPath): readonly ServerEntry[] {
+function mapEntries(map: Json, path: JsonPath): readonly ServerEntry[] {
   return Object.entries(map)
-    .filter(([name, value]) => !isComment(name) || isJsonObject(value))
+    .filter(([name, value]) => !isComment(name) || isRecord(value))
     .map(([name, value]) => ({ name, value, path: [...path, name] }));
 }
 
 function listEntries(list: readonly unknown[], path: JsonPath, complain: JsonComplain): readonly ServerEntry[] {
   const taken = new Set<string>();
   return list.flatMap((value, index) => {
-    const own = isJsonObject(value) ? [value["id"], value["name"]].find((name) => typeof name === "string" && name !== "") : undefined;
+    const own = isRecord(value) ? [value["id"], value["name"]].find((name) => typeof name === "string" && name !== "") : undefined;
     const name = (own as string | undefined) ?? String(index);
     const at = [...path, index];
     if (taken.has(name)) {
@@ -208,7 +207,7 @@ function limited(entries: readonly ServerEntry[], path: JsonPath, complain: Json
 
 function explainAbsence(value: unknown, path: JsonPath | undefined, found: unknown, complain: JsonComplain): void {
   if (path === undefined) {
-    const what = isJsonObject(value) ? "contains no MCP servers" : `must be an object, not ${kindOf(value)}`;
+    const what = isRecord(value) ? "contains no MCP servers" : `must be an object, not ${kindOf(value)}`;
     complain("error", "MCP_CONFIG_NONE", `This file ${what}. Use { "mcpServers": { "name": { … } } }.`, []);
   } else if (typeof found === "string") {
     complain("info", "MCP_CONFIG_ELSEWHERE", `The servers are in another file, named by "${path.at(-1)}". Pass that file instead.`, path);

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { isJsonObject } from "../text/json-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { McpServerSpec } from "./mcp-server-spec.ts";
 
 /**
@@ -139,14 +139,14 @@ const names: Readonly<Record<string, McpDialect>> = {
 export function detectDialect(file: string, value: unknown): McpDialect {
   const path = file.replaceAll("\\", "/").split("/");
   const name = (path.pop() ?? "").toLowerCase();
-  const own = (key: string): unknown => (isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined);
+  const own = (key: string): unknown => (isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined);
   const schema = own("$schema");
   if (typeof schema === "string" && /^https:\/\/(?:[\w.-]+\.)?agent-?plugins\.org\//.test(schema)) return "agent-plugins";
   if (Object.hasOwn(names, name)) return names[name]!;
   if (own("mcp_servers") !== undefined) return "codex";
   const folder = path.findLast((part) => Object.hasOwn(folders, part));
   if (folder !== undefined) return folders[folder]!;
-  return isJsonObject(own("servers")) || Array.isArray(own("inputs")) ? "vscode" : "claude";
+  return isRecord(own("servers")) || Array.isArray(own("inputs")) ? "vscode" : "claude";
 }
 
 /**

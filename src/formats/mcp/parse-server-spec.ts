@@ -1,7 +1,8 @@
 import { isAbsolute, resolve } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord } from "../../base/json.ts";
 import { copyJson } from "../../tools/json-copy.ts";
-import { isJsonObject, type JsonComplain } from "../text/json-fields.ts";
+import type { JsonComplain } from "../text/json-fields.ts";
 import type { VariableLookup } from "./expand-variables.ts";
 import { type McpDialect, rulesOf } from "./mcp-dialects.ts";
 import type { LocalServerSpec, McpServerSpec, RemoteServerSpec, UnconfiguredServer } from "./mcp-server-spec.ts";
@@ -58,9 +59,9 @@ interface ReadServerOptions extends ServerSpecOptions {
 export function readServer(name: string, value: unknown, options: ReadServerOptions): ParsedServer {
   const { complain, dialect, variables = () => undefined, about = () => undefined } = options;
   const reading = { name, rules: rulesOf(dialect), lookup: variables, about, complain };
-  const entry = createEntryReader(isJsonObject(value) ? value : {}, reading);
+  const entry = createEntryReader(isRecord(value) ? value : {}, reading);
   checkName(name, entry);
-  if (!isJsonObject(value)) entry.error("MCP_ENTRY_TYPE", `Its entry must be an object, not ${kindOf(value)}.`, []);
+  if (!isRecord(value)) entry.error("MCP_ENTRY_TYPE", `Its entry must be an object, not ${kindOf(value)}.`, []);
   const known = dialect === "session" ? knownReason(entry) : undefined;
   if (known !== undefined && !entry.isRefused) return { state: "unconfigured", name, server: Object.freeze({ name, reason: known }) };
   const type = entry.isRefused ? undefined : readType(entry);

@@ -1,4 +1,4 @@
-import { isJsonObject } from "../text/json-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { ServerOAuthSpec } from "./mcp-server-spec.ts";
 import { type EntryReader, kindOf, shown } from "./server-entry.ts";
 
@@ -106,11 +106,11 @@ function readBearer(entry: EntryReader): string | undefined {
 export function readOAuth(entry: EntryReader): ServerOAuthSpec | undefined {
   const value = entry.raw("oauth");
   const resource = entry.text("oauth_resource");
-  if (value !== undefined && typeof value !== "boolean" && !isJsonObject(value))
+  if (value !== undefined && typeof value !== "boolean" && !isRecord(value))
     return entry.error("MCP_FIELD_TYPE", `"oauth" must be an object, not ${kindOf(value)}.`, ["oauth"]);
-  const own = isJsonObject(value) ? readOAuthFields(value, entry) : {};
+  const own = isRecord(value) ? readOAuthFields(value, entry) : {};
   const oauth = { ...own, ...(resource !== undefined && { resource }) };
-  return isJsonObject(value) || Object.keys(oauth).length > 0 ? Object.freeze(oauth) : undefined;
+  return isRecord(value) || Object.keys(oauth).length > 0 ? Object.freeze(oauth) : undefined;
 }
 
 function readOAuthFields(value: Readonly<Record<string, unknown>>, entry: EntryReader): ServerOAuthSpec {

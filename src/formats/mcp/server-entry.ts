@@ -1,5 +1,6 @@
+import { isRecord, type Json } from "../../base/json.ts";
 import type { JsonPath } from "../text/json-document.ts";
-import { isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import type { JsonComplain } from "../text/json-fields.ts";
 import { expandVariables, maxValueLength, type UnresolvedVariable, type VariableLookup } from "./expand-variables.ts";
 import type { DialectRules, FilledField } from "./mcp-dialects.ts";
 import type { McpServerSpec } from "./mcp-server-spec.ts";
@@ -28,7 +29,7 @@ export interface EntryReader {
   flag(key: string): boolean | undefined;
   /** A list of texts in which nothing is filled in. */
   names(key: string): readonly string[] | undefined;
-  object(key: string): JsonObject | undefined;
+  object(key: string): Json | undefined;
   /** Text, filled in. */
   filled(key: string, field: FilledField): string | undefined;
   /** Lists of text, each filled in; numbers and booleans are taken as they would be written. */
@@ -45,18 +46,18 @@ export interface EntryReader {
 
 const maxItems = 10_000;
 
-export function createEntryReader(entry: JsonObject, options: EntryOptions): EntryReader {
+export function createEntryReader(entry: Json, options: EntryOptions): EntryReader {
   return new Reader(entry, options);
 }
 
 class Reader implements EntryReader {
   isRefused = false;
   readonly needs: string[] = [];
-  readonly #entry: JsonObject;
+  readonly #entry: Json;
   readonly #options: EntryOptions;
   readonly #read = new Set<string>();
 
-  constructor(entry: JsonObject, options: EntryOptions) {
+  constructor(entry: Json, options: EntryOptions) {
     this.#entry = entry;
     this.#options = options;
   }
@@ -87,9 +88,9 @@ class Reader implements EntryReader {
     });
   }
 
-  object(key: string): JsonObject | undefined {
+  object(key: string): Json | undefined {
     const value = this.raw(key);
-    return value === undefined || isJsonObject(value) ? value : this.#mustBe("an object", value, [key]);
+    return value === undefined || isRecord(value) ? value : this.#mustBe("an object", value, [key]);
   }
 
   filled(key: string, field: FilledField): string | undefined {

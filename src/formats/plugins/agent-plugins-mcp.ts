@@ -1,9 +1,10 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { VariableLookup } from "../mcp/expand-variables.ts";
 import { type ParsedServer, readServer } from "../mcp/parse-server-spec.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
-import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { describe, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { agentPluginsSchema } from "./plugin-dialects.ts";
 
@@ -42,23 +43,23 @@ function readServers({ value }: JsonDocument, options: AgentPluginsMcpOptions, c
     complain("error", "MCP_CONFIG_INVALID", `${fault.message} None of the plugin's MCP servers is used.`, fault.path);
     return [];
   }
-  const servers = Object.entries((value as { readonly mcpServers: JsonObject }).mcpServers);
+  const servers = Object.entries((value as { readonly mcpServers: Json }).mcpServers);
   return servers.slice(0, maxServers).map(([name, entry]): ParsedServer => {
     const at = ["mcpServers", name];
-    const problem = isJsonObject(entry) ? entryFault(entry) : `must be an object, not ${describe(entry)}`;
-    if (problem === undefined) return readOne(name, entry as JsonObject, options, complain);
+    const problem = isRecord(entry) ? entryFault(entry) : `must be an object, not ${describe(entry)}`;
+    if (problem === undefined) return readOne(name, entry as Json, options, complain);
     complain("error", "MCP_ENTRY_INVALID", `MCP server ${JSON.stringify(name.slice(0, 100))}: it ${problem}. The server is ignored.`, at);
     return { state: "refused", name };
   });
 }
 
 function topLevelFault(value: unknown): { readonly message: string; readonly path: readonly string[] } | undefined {
-  if (!isJsonObject(value)) return { message: `This file must contain an object, not ${describe(value)}.`, path: [] };
+  if (!isRecord(value)) return { message: `This file must contain an object, not ${describe(value)}.`, path: [] };
   if (value["$schema"] !== agentPluginsSchema("mcp"))
     return { message: `"$schema" must be exactly "${agentPluginsSchema("mcp")}", the same version as in plugin.json.`, path: ["$schema"] };
   const other = Object.keys(value).find((key) => key !== "$schema" && key !== "mcpServers");
   if (other !== undefined) return { message: `${JSON.stringify(other.slice(0, 60))} is not allowed beside "mcpServers".`, path: [other] };
-  if (isJsonObject(value["mcpServers"])) return undefined;
+  if (isRecord(value["mcpServers"])) return undefined;
   return { message: `"mcpServers" must be an object of servers by name, not ${describe(value["mcpServers"])}.`, path: ["mcpServers"] };
 }
 
@@ -68,7 +69,7 @@ const fields: Readonly<Record<string, readonly string[]>> = {
   sse: ["type", "url", "headers"],
 };
 
-function entryFault(entry: JsonObject): string | undefined {
+function entryFault(entry: Json): string | undefined {
   const { type } = entry;
   if (typeof type !== "string" || !Object.hasOwn(fields, type)) return 'must have "type": "stdio", "streamable-http" or "sse"';
   const other = Object.keys(entry).find((key) => !fields[type]!.includes(key));
@@ -76,19 +77,19 @@ function entryFault(entry: JsonObject): string | undefined {
   return type === "stdio" ? localFault(entry) : remoteFault(entry);
 }
 
-function localFault({ command, args, env, cwd }: JsonObject): string | undefined {
+function localFault({ command, args, env, cwd }: Json): string | undefined {
   if (typeof command !== "string" || command.trim() === "") return 'needs "command", the program that starts it';
   if (/[\\/]|^[a-z]:/i.test(command) && !command.startsWith("./")) return 'has a "command" path that does not begin with "./"';
   if (args !== undefined && !(Array.isArray(args) && args.every((arg) => typeof arg === "string")))
     return 'must have an array of strings as "args"';
   if (env !== undefined && !isTexts(env)) return 'must have an object of strings as "env"';
-  const reserved = Object.keys((env as JsonObject | undefined) ?? {}).find((name) => /^PLUGIN_(?:ROOT|DATA)$/i.test(name));
+  const reserved = Object.keys((env as Json | undefined) ?? {}).find((name) => /^PLUGIN_(?:ROOT|DATA)$/i.test(name));
   if (reserved !== undefined) return `sets ${reserved}, which is reserved`;
   if (cwd === undefined || (typeof cwd === "string" && /^(?:\.\/|\$\{PLUGIN_(?:ROOT|DATA)\}(?:\/|$))/.test(cwd))) return undefined;
   return 'must begin its "cwd" with "./", "${PLUGIN_ROOT}" or "${PLUGIN_DATA}"';
 }
 
-function remoteFault({ url, headers }: JsonObject): string | undefined {
+function remoteFault({ url, headers }: Json): string | undefined {
   if (typeof url !== "string" || !URL.canParse(url)) return 'needs "url", an absolute URL';
   const { protocol, hostname, username, password, hash } = new URL(url);
   if (protocol !== "https:" && !(protocol === "http:" && isLoopback(hostname))) return 'must have a "url" that begins with https://';
@@ -116,10 +117,10 @@ function isLoopback(host: string): boolean {
 }
 
 function isTexts(value: unknown): value is Readonly<Record<string, string>> {
-  return isJsonObject(value) && Object.values(value).every((item) => typeof item === "string");
+  return isRecord(value) && Object.values(value).every((item) => typeof item === "string");
 }
 
-function readOne(name: string, entry: JsonObject, { folder, variables }: AgentPluginsMcpOptions, complain: JsonComplain): ParsedServer {
+function readOne(name: string, entry: Json, { folder, variables }: AgentPluginsMcpOptions, complain: JsonComplain): ParsedServer {
   return readServer(name, entry, {
     dialect: "agent-plugins",
     variables,

@@ -1,7 +1,8 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { parseJson } from "../text/json-document.ts";
-import { createFieldReader, describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { createFieldReader, describe, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 
 /** What can be known of a plugin without running it. */
@@ -12,7 +13,7 @@ export interface CodePluginManifest {
   readonly engines?: Readonly<Record<string, string>>;
   readonly requires?: Readonly<Record<string, string>>;
   /** JSON Schema of its configuration. */
-  readonly configSchema?: JsonObject;
+  readonly configSchema?: Json;
   /** The module that exports it, relative to the manifest. */
   readonly main?: string;
 }
@@ -47,7 +48,7 @@ const keys = ["$schema", "name", "version", "engines", "requires", "configSchema
 
 function readManifest(value: unknown, packageVersion: string | undefined, complain: JsonComplain): CodePluginManifest | undefined {
   const code = "PLUGIN_MANIFEST";
-  if (!isJsonObject(value)) {
+  if (!isRecord(value)) {
     complain("error", code, `A plugin's manifest must be an object, not ${describe(value)}.`, []);
     return undefined;
   }
@@ -69,6 +70,6 @@ function readManifest(value: unknown, packageVersion: string | undefined, compla
 
 function memberAt(value: unknown, path: readonly string[]): unknown {
   let at = value;
-  for (const key of path) at = isJsonObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+  for (const key of path) at = isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined;
   return at;
 }

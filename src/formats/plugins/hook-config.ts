@@ -1,7 +1,8 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
-import { createFieldReader, describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { createFieldReader, describe, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import type { BundleDialect } from "./plugin-dialects.ts";
 
@@ -75,11 +76,11 @@ function readEvents(
   complain: JsonComplain,
 ): readonly HookCommand[] {
   const whole = at === undefined ? value : valueAt(value, at);
-  if (isJsonObject(whole) && (own(whole, "disableAllHooks") === true || Object.keys(whole).length === 0)) return [];
-  const isWrapped = isJsonObject(whole) && own(whole, "hooks") !== undefined;
+  if (isRecord(whole) && (own(whole, "disableAllHooks") === true || Object.keys(whole).length === 0)) return [];
+  const isWrapped = isRecord(whole) && own(whole, "hooks") !== undefined;
   const [events, path] = isWrapped ? [whole["hooks"], [...(at ?? []), "hooks"]] : [whole, at ?? []];
-  if (!isJsonObject(events) || (at === undefined && !isWrapped)) {
-    const found = isJsonObject(events) ? "has no" : `has ${describe(events)} as`;
+  if (!isRecord(events) || (at === undefined && !isWrapped)) {
+    const found = isRecord(events) ? "has no" : `has ${describe(events)} as`;
     const advice = 'Write { "hooks": { "<event>": [ … ] } }.';
     complain("error", "HOOKS_TYPE", `This ${found} "hooks"; it must be an object of hooks by event. ${advice}`, path);
     return [];
@@ -130,7 +131,7 @@ type EventPlace = Pick<HookCommand, "event" | "moment" | "protocol" | "dialect">
 /** A hook, or hooks that share a matcher. */
 function readEntry(entry: unknown, place: EventPlace, reading: Reading): readonly HookCommand[] {
   const { path, complain } = reading;
-  if (!isJsonObject(entry)) {
+  if (!isRecord(entry)) {
     complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(entry)}. It is ignored.`, path);
     return [];
   }
@@ -139,7 +140,7 @@ function readEntry(entry: unknown, place: EventPlace, reading: Reading): readonl
   if (Array.isArray(group)) {
     return group.slice(0, maxHooks).flatMap((hook: unknown, index) => {
       const within = { ...reading, path: [...path, "hooks", index] };
-      if (isJsonObject(hook)) return readHook(hook, place, own(hook, "matcher") ?? own(entry, "matcher"), within);
+      if (isRecord(hook)) return readHook(hook, place, own(hook, "matcher") ?? own(entry, "matcher"), within);
       complain("error", "HOOKS_TYPE", `A hook must be an object, not ${describe(hook)}. It is ignored.`, within.path);
       return [];
     });
@@ -148,7 +149,7 @@ function readEntry(entry: unknown, place: EventPlace, reading: Reading): readonl
   return [];
 }
 
-function readHook(hook: JsonObject, place: EventPlace, matcher: unknown, { dialect, path, complain }: Reading): readonly HookCommand[] {
+function readHook(hook: Json, place: EventPlace, matcher: unknown, { dialect, path, complain }: Reading): readonly HookCommand[] {
   let isSound = true;
   const fields = createFieldReader(
     hook,
@@ -181,7 +182,7 @@ function readHook(hook: JsonObject, place: EventPlace, matcher: unknown, { diale
 
 type Fields = ReturnType<typeof createFieldReader>;
 
-function readProgram(hook: JsonObject, fields: Fields): HookProgram | undefined {
+function readProgram(hook: Json, fields: Fields): HookProgram | undefined {
   const [command, exec, bash, powershell] = [fields.text("command"), fields.text("exec"), fields.text("bash"), fields.text("powershell")];
   const args = fields.list("args");
   if (args !== undefined && !args.every((arg) => typeof arg === "string")) fields.wrong("args", '"args" must contain only strings.');
@@ -193,7 +194,7 @@ function readProgram(hook: JsonObject, fields: Fields): HookProgram | undefined 
 
 const longestTimeout = 3_600_000;
 
-function readTimeout(hook: JsonObject, dialect: BundleDialect, fields: Fields): number {
+function readTimeout(hook: Json, dialect: BundleDialect, fields: Fields): number {
   const given = own(hook, "timeoutSec") ?? own(hook, "timeout");
   if (given === undefined) return defaultHookTimeout(dialect);
   if (typeof given !== "number" || !(given > 0)) {
@@ -211,7 +212,7 @@ function valueAt(value: unknown, path: JsonPath): unknown {
   return at;
 }
 
-function own(object: JsonObject, key: string): unknown {
+function own(object: Json, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 

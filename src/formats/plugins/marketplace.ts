@@ -1,7 +1,8 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
-import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { describe, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { manifestRulesOf } from "./plugin-dialects.ts";
 import { type Components, readComponents } from "./plugin-manifest.ts";
@@ -68,17 +69,17 @@ function readMarketplace(
   startOf: (path: JsonPath) => Position | undefined,
   complain: JsonComplain,
 ): Marketplace | undefined {
-  if (!isJsonObject(value) || !Array.isArray(own(value, "plugins"))) {
-    const what = isJsonObject(value) ? 'needs "plugins", an array' : `must be an object, not ${describe(value)}`;
+  if (!isRecord(value) || !Array.isArray(own(value, "plugins"))) {
+    const what = isRecord(value) ? 'needs "plugins", an array' : `must be an object, not ${describe(value)}`;
     complain("error", "MARKETPLACE_TYPE", `A marketplace ${what}. Use { "name": "…", "plugins": [] }.`, []);
     return undefined;
   }
   const name = textOf(value, "name");
   if (name === undefined) complain("error", "MARKETPLACE_NAME", 'A marketplace needs a "name".', []);
   const owner = own(value, "owner");
-  const ownerName = isJsonObject(owner) ? textOf(owner, "name") : undefined;
+  const ownerName = isRecord(owner) ? textOf(owner, "name") : undefined;
   const metadata = own(value, "metadata");
-  const root = isJsonObject(metadata) ? textOf(metadata, "pluginRoot") : undefined;
+  const root = isRecord(metadata) ? textOf(metadata, "pluginRoot") : undefined;
   const plugins = readPlugins(value["plugins"] as readonly unknown[], { root, startOf }, complain);
   return { name: name ?? "", ...(ownerName !== undefined && { owner: ownerName }), plugins };
 }
@@ -101,7 +102,7 @@ function readPlugins(entries: readonly unknown[], { root, startOf }: PluginsOpti
       complain("error", "MARKETPLACE_ENTRY", `${message} The entry is ignored.`, at);
       return [];
     };
-    if (!isJsonObject(entry)) return refuse(`An entry must be an object, not ${describe(entry)}.`);
+    if (!isRecord(entry)) return refuse(`An entry must be an object, not ${describe(entry)}.`);
     const name = textOf(entry, "name");
     if (name === undefined) return refuse('An entry needs a "name".');
     const shown = JSON.stringify(name.slice(0, 100));
@@ -129,7 +130,7 @@ function readPlugins(entries: readonly unknown[], { root, startOf }: PluginsOpti
 /** What a source is, or what is wrong with it. */
 function readSource(source: unknown, root: string | undefined): MarketplaceSource | string {
   if (typeof source === "string") return readSourceText(source, root);
-  if (!isJsonObject(source)) return `needs a "source" that is a string or an object, not ${describe(source)}`;
+  if (!isRecord(source)) return `needs a "source" that is a string or an object, not ${describe(source)}`;
   const kind = textOf(source, "source");
   const texts = (required: readonly string[], optional: readonly string[]): Record<string, string> | string => {
     const missing = required.find((key) => textOf(source, key) === undefined);
@@ -163,11 +164,11 @@ function readSourceText(source: string, root: string | undefined): MarketplaceSo
   return { kind: "local", path: isBare ? `${root.replace(/\/+$/, "")}/${source}` : source };
 }
 
-function textOf(object: JsonObject, key: string): string | undefined {
+function textOf(object: Json, key: string): string | undefined {
   const value = own(object, key);
   return typeof value === "string" && value !== "" && !value.includes("\0") ? value : undefined;
 }
 
-function own(object: JsonObject, key: string): unknown {
+function own(object: Json, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }

@@ -1,7 +1,8 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
-import { describe, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { describe, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import {
   agentPluginsSchema,
@@ -63,12 +64,12 @@ export function parsePluginManifest(
 type Placed = ManifestOptions & { readonly startOf: (path: JsonPath) => Position | undefined };
 
 function dialectOf(dialect: BundleDialect, { value }: JsonDocument): BundleDialect {
-  const schema = isJsonObject(value) && Object.hasOwn(value, "$schema") ? value["$schema"] : undefined;
+  const schema = isRecord(value) && Object.hasOwn(value, "$schema") ? value["$schema"] : undefined;
   return dialect === "copilot" && agentPluginsVersion(schema, "plugin") !== undefined ? "agent-plugins" : dialect;
 }
 
 function readManifest(value: unknown, { dialect, folderName, startOf }: Placed, complain: JsonComplain): PluginManifest | undefined {
-  if (!isJsonObject(value)) {
+  if (!isRecord(value)) {
     complain("error", "PLUGIN_MANIFEST_TYPE", `A plugin's manifest must be an object, not ${describe(value)}. Use { "name": "…" }.`, []);
     return undefined;
   }
@@ -80,10 +81,10 @@ function readManifest(value: unknown, { dialect, folderName, startOf }: Placed, 
   return { dialect, ...metadata, components, variables: dialect === "gemini" ? readVariables(value) : [] };
 }
 
-function readVariables(value: JsonObject): readonly string[] {
+function readVariables(value: Json): readonly string[] {
   const settings: unknown = Object.hasOwn(value, "settings") ? value["settings"] : undefined;
   return (Array.isArray(settings) ? settings.slice(0, 100) : []).flatMap((setting: unknown) => {
-    const name: unknown = isJsonObject(setting) && Object.hasOwn(setting, "envVar") ? setting["envVar"] : undefined;
+    const name: unknown = isRecord(setting) && Object.hasOwn(setting, "envVar") ? setting["envVar"] : undefined;
     return typeof name === "string" && /^[A-Za-z_]\w{0,200}$/.test(name) ? [name] : [];
   });
 }
@@ -105,7 +106,7 @@ interface Metadata {
 /** Where components of a kind are: at a path, or written in the manifest itself. */
 export type ComponentSource =
   | { readonly kind: "path"; readonly path: string; readonly start: Position | undefined }
-  | { readonly kind: "inline"; readonly value: JsonObject; readonly at: JsonPath };
+  | { readonly kind: "inline"; readonly value: Json; readonly at: JsonPath };
 
 export type Components = Readonly<Partial<Record<ComponentKind, readonly ComponentSource[]>>>;
 
@@ -124,7 +125,7 @@ interface MetadataOptions {
 }
 
 /** Whether a manifest is of a version of the Agent Plugins specification that is understood. */
-function checkAgentPluginsSchema(value: JsonObject, complain: JsonComplain): boolean {
+function checkAgentPluginsSchema(value: Json, complain: JsonComplain): boolean {
   if (value["$schema"] === agentPluginsSchema("plugin")) return true;
   const version = agentPluginsVersion(value["$schema"], "plugin");
   const message =
@@ -136,7 +137,7 @@ function checkAgentPluginsSchema(value: JsonObject, complain: JsonComplain): boo
 }
 
 /** Reads what a manifest says about the plugin, and reports keys that have no effect. Undefined: the plugin is refused. */
-function readMetadata(value: JsonObject, options: MetadataOptions, complain: JsonComplain): Metadata | undefined {
+function readMetadata(value: Json, options: MetadataOptions, complain: JsonComplain): Metadata | undefined {
   const { rules, dialect } = options;
   const read: Record<string, string> = {};
   let isSound = true;
@@ -161,7 +162,7 @@ function readMetadata(value: JsonObject, options: MetadataOptions, complain: Jso
   return { name, ...(version && { version }), ...(description && { description }), ...(displayName && { displayName }) };
 }
 
-function readName(value: JsonObject, { rules, folderName }: MetadataOptions, complain: JsonComplain): string | undefined {
+function readName(value: Json, { rules, folderName }: MetadataOptions, complain: JsonComplain): string | undefined {
   const given = own(value, "name") ?? (Object.hasOwn(rules.metadata, "id") ? own(value, "id") : undefined);
   if (given === undefined && !rules.required.includes("name")) return legalName(folderName);
   if (typeof given === "string" && given.length <= 64 && rules.name.test(given)) return given;
@@ -195,17 +196,17 @@ function typeFault(value: unknown, type: MetadataType, dialect: BundleDialect): 
       ? isAuthor(value, dialect)
       : type === "texts"
         ? Array.isArray(value) && value.every((item) => typeof item === "string")
-        : typeof value === "string" || (type === "repository" && isJsonObject(value));
+        : typeof value === "string" || (type === "repository" && isRecord(value));
   return isRight ? undefined : `${typeWords[type]}, not ${describe(value)}`;
 }
 
 function isAuthor(value: unknown, dialect: BundleDialect): boolean {
-  if (!isJsonObject(value)) return dialect !== "agent-plugins" && typeof value === "string";
+  if (!isRecord(value)) return dialect !== "agent-plugins" && typeof value === "string";
   if (dialect !== "agent-plugins") return true;
   return Object.entries(value).every(([key, field]) => ["name", "email", "url"].includes(key) && typeof field === "string");
 }
 
-function reportUnread(value: JsonObject, { rules, dialect }: MetadataOptions, complain: JsonComplain): void {
+function reportUnread(value: Json, { rules, dialect }: MetadataOptions, complain: JsonComplain): void {
   const known = new Set(["name", ...Object.keys(rules.metadata), ...Object.keys(rules.components), ...rules.ignored]);
   const others = Object.keys(value).filter((key) => !known.has(key));
   const unsupported = others.filter((key) => rules.unsupported.includes(key));
@@ -216,7 +217,7 @@ function reportUnread(value: JsonObject, { rules, dialect }: MetadataOptions, co
     complain("warning", "PLUGIN_KEY_UNKNOWN", `${listed(unknown)} is not a key of the manifest and has no effect. Remove it.`, [
       unknown[0]!,
     ]);
-  if (dialect === "agent-plugins" && own(value, "extensions") !== undefined && !isJsonObject(value["extensions"]))
+  if (dialect === "agent-plugins" && own(value, "extensions") !== undefined && !isRecord(value["extensions"]))
     complain("warning", "PLUGIN_FIELD_TYPE", `"extensions" must be an object, not ${describe(value["extensions"])}. It is ignored.`, [
       "extensions",
     ]);
@@ -228,7 +229,7 @@ function listed(keys: readonly string[]): string {
 }
 
 /** Reads where components are. Undefined: the plugin is refused for a value of the wrong type. */
-export function readComponents(value: JsonObject, options: ComponentOptions, complain: JsonComplain): Components | undefined {
+export function readComponents(value: Json, options: ComponentOptions, complain: JsonComplain): Components | undefined {
   const { rules, base = [] } = options;
   const components: Partial<Record<ComponentKind, readonly ComponentSource[]>> = {};
   let isSound = true;
@@ -248,7 +249,7 @@ export function readComponents(value: JsonObject, options: ComponentOptions, com
 }
 
 interface FoundSource {
-  readonly value: string | JsonObject;
+  readonly value: string | Json;
   readonly at: JsonPath;
 }
 
@@ -257,7 +258,7 @@ const inlineKinds: ReadonlySet<ComponentKind> = new Set(["hooks", "mcpServers"])
 
 function readSources(given: unknown, at: JsonPath, kind: ComponentKind): readonly FoundSource[] | undefined {
   if (typeof given === "string") return [{ value: given, at }];
-  if (isJsonObject(given)) return inlineKinds.has(kind) ? [{ value: given, at }] : undefined;
+  if (isRecord(given)) return inlineKinds.has(kind) ? [{ value: given, at }] : undefined;
   if (!Array.isArray(given)) return undefined;
   const items = given.slice(0, maxSources).map((item: unknown, index) => {
     return Array.isArray(item) ? undefined : readSources(item, [...at, index], kind);
@@ -282,6 +283,6 @@ function isWellFormed(path: string, at: JsonPath, { dotSlash }: ManifestRules, c
   return dotSlash !== "required";
 }
 
-function own(object: JsonObject, key: string): unknown {
+function own(object: Json, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }

@@ -1,6 +1,7 @@
+import { isRecord } from "../../base/json.ts";
 import type { JsonSchema } from "../../tools/tool.ts";
 import type { JsonPath } from "../text/json-document.ts";
-import { isJsonObject, type JsonComplain } from "../text/json-fields.ts";
+import type { JsonComplain } from "../text/json-fields.ts";
 
 /** Checks the `${param}` of a handler against the tool's parameters. What is found are warnings. */
 export interface PlaceholderCheck {
@@ -44,7 +45,7 @@ export function createPlaceholderCheck(parameters: JsonSchema | undefined, compl
     values(value, path) {
       if (typeof value === "string") check.whole(value, path);
       else if (Array.isArray(value)) for (const [index, item] of value.entries()) check.values(item, [...path, index]);
-      else if (isJsonObject(value)) for (const [key, item] of Object.entries(value)) check.values(item, [...path, key]);
+      else if (isRecord(value)) for (const [key, item] of Object.entries(value)) check.values(item, [...path, key]);
     },
     none(text, path) {
       if (text?.includes("${"))
@@ -60,5 +61,5 @@ function parameterNames(parameters: JsonSchema | undefined): readonly string[] |
   const isOpen = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].some((keyword) => parameters[keyword] !== undefined);
   const additional = parameters["additionalProperties"];
   if (isOpen || (additional !== undefined && additional !== false)) return undefined;
-  return isJsonObject(parameters["properties"]) ? Object.keys(parameters["properties"]) : [];
+  return isRecord(parameters["properties"]) ? Object.keys(parameters["properties"]) : [];
 }

@@ -1,9 +1,10 @@
 import { valid, validRange } from "semver";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { hiddenMessage, hiddenTextCode } from "../text/decode-text.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
-import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain, type JsonObject } from "../text/json-fields.ts";
+import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { pathFault } from "../text/relative-path.ts";
 import { readSkillPermissions, type SkillPermissions } from "./skill-permissions.ts";
@@ -29,11 +30,11 @@ export interface SkillManifest {
   /** Paths or patterns relative to the skill, in the order of use. */
   readonly prompts?: readonly string[];
   /** Paths or patterns relative to the skill, or tools written in place, which `toToolJson` reads. */
-  readonly tools?: readonly (string | JsonObject)[];
+  readonly tools?: readonly (string | Json)[];
   /** Paths or patterns of modules that define resources. Unlike the others: absent stands for none. */
   readonly resources?: readonly string[];
   /** As written. */
-  readonly mcpServers?: JsonObject;
+  readonly mcpServers?: Json;
   /** The version ranges it needs, by program; `skillhost` is the one that counts here. */
   readonly engines?: Readonly<Record<string, string>>;
   /** The version ranges of other skills that it needs. */
@@ -43,7 +44,7 @@ export interface SkillManifest {
   readonly promptMode?: "eager" | "on-demand";
   readonly enabled?: boolean;
   /** The keys that are none of these. */
-  readonly extra: JsonObject;
+  readonly extra: Json;
 }
 
 /**
@@ -80,7 +81,7 @@ const knownKeys = [
 ];
 
 function readManifest({ value }: JsonDocument, complain: JsonComplain): SkillManifest | undefined {
-  if (!isJsonObject(value)) {
+  if (!isRecord(value)) {
     complain("error", "MANIFEST_FIELD_TYPE", `A skill.json must contain an object, not ${describe(value)}. Use { "name": "…" }.`, []);
     return undefined;
   }
@@ -142,23 +143,18 @@ function readVersion(fields: FieldReader, complain: JsonComplain): string | unde
 function readAuthor(fields: FieldReader, complain: JsonComplain): string | SkillAuthor | undefined {
   const value = fields.raw("author");
   if (value === undefined || typeof value === "string") return value;
-  if (!isJsonObject(value)) return fields.wrong("author", `"author" must be a string or an object with a name, not ${describe(value)}.`);
+  if (!isRecord(value)) return fields.wrong("author", `"author" must be a string or an object with a name, not ${describe(value)}.`);
   const author = createFieldReader(value, complain, { code: "MANIFEST_FIELD_TYPE", path: ["author"] });
   const { name, email, url } = { name: author.text("name"), email: author.text("email"), url: author.text("url") };
   if (name === undefined) return author.has("name") ? undefined : fields.wrong("author", 'The object in "author" needs a name.');
   return { name, ...(email !== undefined && { email }), ...(url !== undefined && { url }) };
 }
 
-function readList(
-  fields: FieldReader,
-  key: string,
-  complain: JsonComplain,
-  objects: boolean,
-): readonly (string | JsonObject)[] | undefined {
+function readList(fields: FieldReader, key: string, complain: JsonComplain, objects: boolean): readonly (string | Json)[] | undefined {
   if (!fields.has(key)) return undefined;
-  return (fields.list(key) ?? []).filter((item, index): item is string | JsonObject => {
+  return (fields.list(key) ?? []).filter((item, index): item is string | Json => {
     if (typeof item !== "string") {
-      if (objects && isJsonObject(item)) return true;
+      if (objects && isRecord(item)) return true;
       const expected = objects ? "paths or tool objects" : "paths";
       complain("error", "MANIFEST_FIELD_TYPE", `"${key}" must contain only ${expected}, not ${describe(item)}, which is ignored.`, [
         key,
@@ -183,7 +179,7 @@ function readRanges(fields: FieldReader, key: string, complain: JsonComplain): R
   return ranges;
 }
 
-function readExtra(fields: FieldReader, complain: JsonComplain): JsonObject {
+function readExtra(fields: FieldReader, complain: JsonComplain): Json {
   const keys = fields.others(knownKeys);
   const extra: Record<string, unknown> = Object.create(null);
   for (const key of keys) extra[key] = fields.raw(key);
@@ -208,7 +204,7 @@ function alike(key: string): string {
     .replace(/s$/, "");
 }
 
-function isAlexaManifest(value: JsonObject): boolean {
+function isAlexaManifest(value: Json): boolean {
   const inner = Object.hasOwn(value, "manifest") ? value["manifest"] : undefined;
-  return isJsonObject(inner) && (Object.hasOwn(inner, "publishingInformation") || Object.hasOwn(inner, "manifestVersion"));
+  return isRecord(inner) && (Object.hasOwn(inner, "publishingInformation") || Object.hasOwn(inner, "manifestVersion"));
 }

@@ -1,5 +1,6 @@
+import { isRecord } from "../../base/json.ts";
 import type { JsonSchema } from "../../tools/tool.ts";
-import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../text/json-fields.ts";
+import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../text/json-fields.ts";
 import { pathFault } from "../text/relative-path.ts";
 import { createPlaceholderCheck, type PlaceholderCheck } from "./placeholders.ts";
 
@@ -47,9 +48,9 @@ const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /** Reads the `handler` of a tool's JSON; what it complains of as an error leaves none. */
 export function readToolHandler(value: unknown, parameters: JsonSchema | undefined, complain: JsonComplain): ToolHandlerSpec | undefined {
   const forms = { module: readModule, command: readCommand, http: readHttp, mcp: readMcp };
-  const given = isJsonObject(value) ? Object.keys(forms).filter((form) => Object.hasOwn(value, form)) : [];
-  if (!isJsonObject(value) || given.length !== 1) {
-    const found = isJsonObject(value) ? (given.length === 0 ? "none of them" : given.join(" and ")) : describe(value);
+  const given = isRecord(value) ? Object.keys(forms).filter((form) => Object.hasOwn(value, form)) : [];
+  if (!isRecord(value) || given.length !== 1) {
+    const found = isRecord(value) ? (given.length === 0 ? "none of them" : given.join(" and ")) : describe(value);
     complain(
       "error",
       faultCode,

@@ -1,8 +1,9 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord } from "../../base/json.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import type { JsonSchema, ToolAnnotations, ToolDefinition } from "../../tools/tool.ts";
 import { parseJson } from "../text/json-document.ts";
-import { createFieldReader, describe, type FieldReader, isJsonObject, type JsonComplain } from "../text/json-fields.ts";
+import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { createTextReport } from "./text-report.ts";
 import { readToolHandler, type ToolHandlerSpec } from "./tool-handler-spec.ts";
@@ -64,7 +65,7 @@ const knownKeys = [
 const maxTimeout = 2_147_483_647;
 
 function readTool(value: unknown, diagnostics: readonly Diagnostic[], complain: JsonComplain): ToolJsonRead {
-  if (!isJsonObject(value)) {
+  if (!isRecord(value)) {
     complain("error", "TOOL_FIELD_TYPE", `A tool must be an object, not ${describe(value)}. Use { "name": "…", "description": "…" }.`, []);
     return { diagnostics };
   }
@@ -101,7 +102,7 @@ function readName(fields: FieldReader, complain: JsonComplain): string {
 }
 
 function wrapperHint(fields: FieldReader): string {
-  return isJsonObject(fields.raw("function"))
+  return isRecord(fields.raw("function"))
     ? ' Move the contents of "function" to the top level and remove "type" and "function".'
     : ' Add "name": "…".';
 }

@@ -1,7 +1,6 @@
 import type { Severity } from "../../base/diagnostic.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { JsonPath } from "./json-document.ts";
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Reports a fault at a path of the JSON value that is being read. */
 export type JsonComplain = (severity: Severity, code: string, message: string, path: JsonPath) => void;
@@ -12,7 +11,7 @@ export interface FieldReader {
   raw(key: string): unknown;
   text(key: string): string | undefined;
   flag(key: string): boolean | undefined;
-  object(key: string): JsonObject | undefined;
+  object(key: string): Json | undefined;
   oneOf<const T extends string>(key: string, choices: readonly T[]): T | undefined;
   /** A list of anything; absent also when the value is no list. */
   list(key: string): readonly unknown[] | undefined;
@@ -23,12 +22,8 @@ export interface FieldReader {
   wrong(key: string, message: string): undefined;
 }
 
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** `code` is that of every wrong type found; `path` leads to the object. */
-export function createFieldReader(object: JsonObject, complain: JsonComplain, options: { code: string; path: JsonPath }): FieldReader {
+export function createFieldReader(object: Json, complain: JsonComplain, options: { code: string; path: JsonPath }): FieldReader {
   const { code, path } = options;
   const raw = (key: string): unknown => (Object.hasOwn(object, key) ? object[key] : undefined);
   const wrong = (key: string, message: string): undefined => {
@@ -46,7 +41,7 @@ export function createFieldReader(object: JsonObject, complain: JsonComplain, op
     wrong,
     text: (key) => typed(key, (value) => typeof value === "string", "text"),
     flag: (key) => typed(key, (value) => typeof value === "boolean", "true or false"),
-    object: (key) => typed(key, isJsonObject, "an object"),
+    object: (key) => typed(key, isRecord, "an object"),
     list: (key) => typed(key, (value) => Array.isArray(value), "an array"),
     oneOf: (key, choices) => typed(key, isOneOf(choices), choices.map((choice) => `"${choice}"`).join(" or ")),
     texts: (key) =>
@@ -62,10 +57,7 @@ function isOneOf<T extends string>(choices: readonly T[]): (value: unknown) => v
   return (value): value is T => (choices as readonly unknown[]).includes(value);
 }
 
-function onlyTexts(
-  map: JsonObject | undefined,
-  wrong: (name: string, value: unknown) => void,
-): Readonly<Record<string, string>> | undefined {
+function onlyTexts(map: Json | undefined, wrong: (name: string, value: unknown) => void): Readonly<Record<string, string>> | undefined {
   if (map === undefined) return undefined;
   const texts: Record<string, string> = {};
   for (const [name, value] of Object.entries(map)) {

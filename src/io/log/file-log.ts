@@ -3,34 +3,35 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { type AppendLog, defaultMaxLineBytes, type LogContents, type LogRecord, logClosed, toLine } from "./append-log.ts";
-import { healLog, readLogLines } from "./read-log.ts";
+import { type AppendLog, defaultMaxLineBytes, type LogContents, type LogRecord, logClosed, toLine } from "./append-only-log.ts";
+import { lineBreak, readLogLines } from "./read-log.ts";
+import { repairLog } from "./repair-log.ts";
 
 export interface FileLogOptions {
   /**
-   * When the system is told to bring what was written to the disk: it outlives the process without, and a power cut only
-   * with it. `flush`: with every `flush`, and when it is closed. Default: `close`.
+   * When the file is synced to disk. Written records outlive the process in any case; they outlive a power cut only after a
+   * sync. `flush`: with every `flush`, and on close. Default: `close`.
    */
   readonly sync?: "never" | "close" | "flush";
-  /** Longer records are refused, and longer lines passed over. Default: 32 MiB. */
+  /** Longer records are refused, and longer lines are skipped when reading. Default: 32 MiB. */
   readonly maxLineBytes?: number;
-  /** How much is kept in memory while the file cannot be written. What comes beyond is lost, with a diagnostic. Default: 64 MiB. */
+  /** Limit of the records kept in memory while the file cannot be written. Further records are lost, with a diagnostic. Default: 64 MiB. */
   readonly maxPendingBytes?: number;
-  /** How long `close` tries to write what is left, in milliseconds. Default: 5,000. */
+  /** How long `close` retries to write pending records, in milliseconds. Default: 5,000. */
   readonly closeTimeout?: number;
-  /** Hears of a torn last line, and of trouble with writing and its end. */
+  /** Receives a diagnostic for a torn last line, for a failed write, and for the recovery from it. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
 
-/** A busy writer that has more than this waiting does not wait for the end of the tick. */
+/** When more bytes than this are pending, they are written without waiting for the end of the tick. */
 const maxBurstBytes = 8 * 1024 * 1024;
 const [firstRetryMs, lastRetryMs] = [50, 5_000];
 const syncData = promisify(fdatasync);
 
 /**
- * Opens a log in a file of JSON lines, made if it does not exist. A last line that a killed writer left unfinished is
- * moved to `<path>.torn` first. What is appended is written once per tick; while that fails, on a full disk say, it stays
- * in memory and is tried again, and what is left when the process exits is written then.
+ * Opens a log in a file of JSON lines, which is created if it does not exist. An incomplete last line of a killed writer is
+ * moved to `<path>.torn` first. Appended records are written once per tick; while that fails, for example on a full disk, they
+ * stay in memory and are retried, at the latest when the process exits.
  * @throws the system's error, or HostError `LOG_UNUSABLE` when it is not a regular file.
  */
 export function openFileLog(path: string, options: FileLogOptions = {}): AppendLog {
@@ -38,8 +39,8 @@ export function openFileLog(path: string, options: FileLogOptions = {}): AppendL
   try {
     const stats = fstatSync(file);
     if (!stats.isFile()) throw new HostError("LOG_UNUSABLE", `${path} is not a regular file, so no log can be written there.`);
-    const healed = healLog(file, path, stats.size, options.maxLineBytes ?? defaultMaxLineBytes);
-    if (healed !== undefined) options.onDiagnostic?.(healed);
+    const repaired = repairLog(file, path, stats.size, options.maxLineBytes ?? defaultMaxLineBytes);
+    if (repaired !== undefined) options.onDiagnostic?.(repaired);
     return new FileLog(file, path, options);
   } catch (error) {
     closeSync(file);
@@ -52,7 +53,7 @@ class FileLog implements AppendLog {
   readonly #options: FileLogOptions;
   readonly #maxLineBytes: number;
   readonly #pending = new PendingLines();
-  /** Undefined once it is closed: the system may have given its number to another file by then. */
+  /** Undefined after close: the system may have reused the descriptor for another file by then. */
   #file: number | undefined;
   #isScheduled = false;
   #failure: unknown;
@@ -73,18 +74,30 @@ class FileLog implements AppendLog {
     if (this.#closed !== undefined) throw logClosed();
     const line = toLine(record, this.#maxLineBytes);
     if (this.#failure !== undefined) {
-      this.#keepInMemory(line);
+      const { maxPendingBytes = 64 * 1024 * 1024 } = this.#options;
+      if (this.#pending.bytes + line.length <= maxPendingBytes) this.#pending.add(line);
+      else if (this.#dropped++ === 0)
+        this.#report(
+          "error",
+          "LOG_RECORDS_LOST",
+          `This log cannot be written, and ${maxPendingBytes} bytes are already waiting: further records are lost.`,
+        );
       return;
     }
     if (this.#pending.bytes > maxBurstBytes) this.write();
     this.#pending.add(line);
-    this.#schedule();
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      if (this.#failure === undefined) this.write();
+    });
   }
 
   async read(): Promise<LogContents> {
     this.write();
     const pending = this.#pending.records();
-    // No further than this: what is written meanwhile may be what is pending now.
+    // Read only to this size: records that are pending now may be written while this reads.
     const maxBytes = this.#file === undefined ? Number.POSITIVE_INFINITY : fstatSync(this.#file).size;
     const { records, diagnostics } = await readLogLines(this.#path, { maxLineBytes: this.#maxLineBytes, maxBytes });
     return { records: [...records, ...pending], diagnostics };
@@ -100,7 +113,7 @@ class FileLog implements AppendLog {
     return this.#closed;
   }
 
-  /** Writes what is there, at once. False: it did not work; what is left is tried again later. */
+  /** Writes all pending records synchronously. Returns false when that failed; it is retried later. */
   write(): boolean {
     const file = this.#file;
     if (this.#pending.isEmpty || file === undefined) return this.#pending.isEmpty;
@@ -112,15 +125,6 @@ class FileLog implements AppendLog {
     }
     this.#recovered();
     return true;
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      if (this.#failure === undefined) this.write();
-    });
   }
 
   async #sync(): Promise<void> {
@@ -135,7 +139,7 @@ class FileLog implements AppendLog {
   #failed(error: unknown): void {
     if (this.#failure === undefined) {
       const kept = "New records are kept in memory and written later. Free disk space, or fix the folder's permissions.";
-      this.#say("error", "LOG_NOT_WRITTEN", `This log cannot be written (${errorMessage(error)}). ${kept}`);
+      this.#report("error", "LOG_NOT_WRITTEN", `This log cannot be written (${errorMessage(error)}). ${kept}`);
     }
     this.#failure = error;
     if (this.#retry !== undefined || this.#closed !== undefined) return;
@@ -155,18 +159,7 @@ class FileLog implements AppendLog {
     const lost =
       this.#dropped === 0 ? "No records were lost." : `${this.#dropped} records exceeded the memory limit in the meantime and were lost.`;
     this.#dropped = 0;
-    this.#say("info", "LOG_WRITTEN_AGAIN", `This log is writable again. ${lost}`);
-  }
-
-  #keepInMemory(line: string): void {
-    const { maxPendingBytes = 64 * 1024 * 1024 } = this.#options;
-    if (this.#pending.bytes + line.length <= maxPendingBytes) this.#pending.add(line);
-    else if (this.#dropped++ === 0)
-      this.#say(
-        "error",
-        "LOG_RECORDS_LOST",
-        `This log cannot be written, and ${maxPendingBytes} bytes are already waiting: further records are lost.`,
-      );
+    this.#report("info", "LOG_WRITTEN_AGAIN", `This log is writable again. ${lost}`);
   }
 
   async #close(): Promise<void> {
@@ -189,7 +182,7 @@ class FileLog implements AppendLog {
     return new HostError("LOG_NOT_WRITTEN", message, { cause: this.#failure });
   }
 
-  #say(severity: Diagnostic["severity"], code: string, message: string): void {
+  #report(severity: Diagnostic["severity"], code: string, message: string): void {
     this.#options.onDiagnostic?.({ severity, code, message, file: this.#path });
   }
 }
@@ -206,13 +199,11 @@ function writeAtExit(log: FileLog): void {
   });
 }
 
-const lineBreak = 0x0a;
-
-/** Lines on their way into a file. What was written of them is known to the byte, so that a write that fails in between is gone on with. */
+/** Lines that are to be written to a file. It counts written bytes, so that a write that failed halfway resumes at the right byte. */
 class PendingLines {
   #waiting: string[] = [];
   #waitingBytes = 0;
-  /** The lines being written, and how much of them is. */
+  /** The lines being written, and the number of bytes written so far. */
   #batch: Buffer = Buffer.alloc(0);
   #written = 0;
   #batchCount = 0;
@@ -225,7 +216,7 @@ class PendingLines {
     return this.#batch.length - this.#written + this.#waitingBytes;
   }
 
-  /** How many lines are not completely written; those of a batch that was begun are counted as one. */
+  /** The number of incompletely written lines; a batch whose write has begun counts as one. */
   get count(): number {
     return this.#waiting.length + this.#batchCount;
   }
@@ -235,10 +226,15 @@ class PendingLines {
     this.#waitingBytes += Buffer.byteLength(line);
   }
 
-  /** Writes until nothing is left. `write` says how many of the bytes it took; what it throws goes to the caller. */
+  /** Writes until no line is pending. `write` returns how many bytes it wrote; its errors go to the caller. */
   writeTo(write: (bytes: Buffer) => number): void {
     while (!this.isEmpty) {
-      if (this.#written === this.#batch.length) this.#nextBatch();
+      if (this.#written === this.#batch.length) {
+        this.#batch = Buffer.from(this.#waiting.join(""));
+        this.#batchCount = this.#waiting.length;
+        this.#waiting = [];
+        this.#waitingBytes = 0;
+      }
       while (this.#written < this.#batch.length) this.#written += write(this.#batch.subarray(this.#written));
       this.#batch = Buffer.alloc(0);
       this.#written = 0;
@@ -248,19 +244,12 @@ class PendingLines {
 
   /** The records that are not completely in the file, oldest first. */
   records(): LogRecord[] {
-    // A line that was begun is not complete in the file: it is taken whole from here.
+    // A partly written line is incomplete in the file, so the whole line is returned from here.
     const from = this.#written === 0 ? 0 : this.#batch.lastIndexOf(lineBreak, this.#written - 1) + 1;
     const text = this.#batch.toString("utf8", from) + this.#waiting.join("");
     return text
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as LogRecord);
-  }
-
-  #nextBatch(): void {
-    this.#batch = Buffer.from(this.#waiting.join(""));
-    this.#batchCount = this.#waiting.length;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
   }
 }

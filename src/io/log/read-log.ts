@@ -1,37 +1,42 @@
 import { isUtf8 } from "node:buffer";
-import { appendFileSync, closeSync, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { errorMessage } from "../../base/errors.ts";
-import { defaultMaxLineBytes, type LogContents, type LogRecord } from "./append-log.ts";
+import { defaultMaxLineBytes, type LogContents, type LogRecord } from "./append-only-log.ts";
 
 const chunkBytes = 256 * 1024;
 const maxDiagnostics = 20;
-const lineBreak = 0x0a;
+/** The byte that ends a line. */
+export const lineBreak = 0x0a;
 
 interface ReadLinesOptions {
   readonly maxLineBytes?: number;
-  /** Reads no more of the file than this. */
+  /** The file is read up to this size. */
   readonly maxBytes?: number;
 }
 
 /**
- * Reads the complete lines of a log file, whoever is writing to it. A line that is damaged or longer than `maxLineBytes`
- * is reported and passed over; what follows the last line break is left alone: it may still be growing.
+ * Reads the complete lines of a log file, which another process may be writing to. A line that is damaged or longer than
+ * `maxLineBytes` is reported and skipped. The text after the last line break is ignored, because it may be incomplete.
  */
 export async function readLogLines(path: string, options: ReadLinesOptions = {}): Promise<LogContents> {
   const { maxLineBytes = defaultMaxLineBytes, maxBytes = Number.POSITIVE_INFINITY } = options;
   const reader = new LineReader(path, maxLineBytes);
   const file = await open(path, "r");
   try {
-    await readChunks(file, maxBytes, (chunk) => reader.add(chunk));
+    for (let left = maxBytes; left > 0; ) {
+      // A new buffer for each chunk, because the reader keeps slices of it.
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, Math.min(chunkBytes, left), null);
+      if (bytesRead === 0) break;
+      reader.add(buffer.subarray(0, bytesRead));
+      left -= bytesRead;
+    }
   } finally {
     await file.close();
   }
   return reader.contents();
 }
 
-/** The record that a line holds; undefined for what is none. */
+/** The record in a line; undefined when the line is not a record. */
 export function toRecord(line: Buffer): LogRecord | undefined {
   if (!isUtf8(line)) return undefined;
   try {
@@ -43,23 +48,13 @@ export function toRecord(line: Buffer): LogRecord | undefined {
   }
 }
 
-async function readChunks(file: FileHandle, maxBytes: number, use: (chunk: Buffer) => void): Promise<void> {
-  for (let left = maxBytes; left > 0; ) {
-    // A buffer for each: the reader holds on to parts of them.
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, Math.min(chunkBytes, left), null);
-    if (bytesRead === 0) return;
-    use(buffer.subarray(0, bytesRead));
-    left -= bytesRead;
-  }
-}
-
 class LineReader {
   readonly #path: string;
   readonly #maxLineBytes: number;
   readonly #records: LogRecord[] = [];
   readonly #diagnostics: Diagnostic[] = [];
   #parts: Buffer[] = [];
-  /** Bytes of the line so far; what is over the limit is counted and not kept. */
+  /** Bytes of the line so far. Bytes over the limit are counted but not kept. */
   #length = 0;
   #line = 1;
   #damaged = 0;
@@ -73,7 +68,18 @@ class LineReader {
     let from = 0;
     for (let end = chunk.indexOf(lineBreak); end !== -1; end = chunk.indexOf(lineBreak, from)) {
       this.#keep(chunk.subarray(from, end));
-      this.#end();
+      if (this.#length > this.#maxLineBytes)
+        this.#report("LOG_LINE_TOO_LONG", `has ${this.#length} bytes, which is more than the limit for a line`);
+      else {
+        const line = this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts);
+        const record = toRecord(line);
+        if (record !== undefined) this.#records.push(record);
+        else if (!isBlank(line))
+          this.#report("LOG_LINE_DAMAGED", "is not a valid record: it was truncated, or another program wrote to the file");
+      }
+      this.#parts = [];
+      this.#length = 0;
+      this.#line++;
       from = end + 1;
     }
     this.#keep(chunk.subarray(from));
@@ -91,22 +97,6 @@ class LineReader {
     else this.#parts = [];
   }
 
-  #end(): void {
-    if (this.#length > this.#maxLineBytes)
-      this.#report("LOG_LINE_TOO_LONG", `has ${this.#length} bytes, which is more than the limit for a line`);
-    else this.#parse(this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts));
-    this.#parts = [];
-    this.#length = 0;
-    this.#line++;
-  }
-
-  #parse(line: Buffer): void {
-    const record = toRecord(line);
-    if (record !== undefined) this.#records.push(record);
-    else if (!isBlank(line))
-      this.#report("LOG_LINE_DAMAGED", "is not a valid record: it was truncated, or another program wrote to the file");
-  }
-
   #report(code: string, what: string): void {
     if (this.#damaged++ >= maxDiagnostics) return;
     this.#diagnostics.push(damage(this.#path, code, `Line ${this.#line} of this log ${what}. It is ignored.`, this.#line));
@@ -120,79 +110,4 @@ function isBlank(line: Buffer): boolean {
 function damage(file: string, code: string, message: string, line?: number): Diagnostic {
   const base = { severity: "warning" as const, code, message, file };
   return line === undefined ? base : { ...base, range: { start: { line, column: 1 } } };
-}
-
-const healChunkBytes = 64 * 1024;
-
-/**
- * Makes sure that a log, open for appending, ends with a line break. What a killed writer left of its last line is moved
- * to `<path>.torn`; a last line that only lacks its line break is a record like any other.
- * @throws the system's error when neither moving it nor ending its line is possible.
- */
-export function healLog(file: number, path: string, size: number, maxLineBytes: number): Diagnostic | undefined {
-  const start = startOfLastLine(file, size);
-  if (start === size) return undefined;
-  if (isWhole(file, start, size, maxLineBytes)) {
-    writeSync(file, "\n");
-    return undefined;
-  }
-  const cut = `The last line of this log was truncated after ${size - start} bytes, probably because its writer was killed.`;
-  try {
-    keepAside(file, `${path}.torn`, start, size);
-  } catch (error) {
-    // A full disk. Ended as a line, the rest is in nobody's way, and reported as damaged when the log is read.
-    writeSync(file, "\n");
-    return torn(path, `${cut} It could not be moved to ${path}.torn (${errorMessage(error)}) and is ignored.`);
-  }
-  ftruncateSync(file, start);
-  fsyncSync(file);
-  return torn(path, `${cut} The fragment was moved to ${path}.torn.`);
-}
-
-function startOfLastLine(file: number, size: number): number {
-  const chunk = Buffer.allocUnsafe(Math.min(healChunkBytes, size));
-  for (let end = size; end > 0; ) {
-    const length = readAt(file, chunk, Math.max(0, end - chunk.length), Math.min(chunk.length, end));
-    const found = chunk.lastIndexOf(lineBreak, length - 1);
-    if (length > 0 && found !== -1) return end - length + found + 1;
-    end -= length;
-  }
-  return 0;
-}
-
-function isWhole(file: number, start: number, size: number, maxLineBytes: number): boolean {
-  if (size - start > maxLineBytes) return false;
-  const line = Buffer.allocUnsafe(size - start);
-  return readAt(file, line, start, line.length) === line.length && toRecord(line) !== undefined;
-}
-
-/** The bytes are on the disk before they are cut off: a crash in between leaves them twice, and never loses them. */
-function keepAside(file: number, aside: string, start: number, size: number): void {
-  const chunk = Buffer.allocUnsafe(Math.min(healChunkBytes, size - start));
-  const target = openSync(aside, "a", 0o600);
-  try {
-    for (let at = start; at < size; ) {
-      const length = readAt(file, chunk, at, Math.min(chunk.length, size - at));
-      appendFileSync(target, chunk.subarray(0, length));
-      at += length;
-    }
-    appendFileSync(target, "\n");
-    fsyncSync(target);
-  } finally {
-    closeSync(target);
-  }
-}
-
-function readAt(file: number, into: Buffer, position: number, length: number): number {
-  let filled = 0;
-  while (filled < length) {
-    const read = readSync(file, into, filled, length - filled, position + filled);
-    if (read === 0) throw new Error("The log became shorter while it was read.");
-    filled += read;
-  }
-  return filled;
-}
-
-function torn(file: string, message: string): Diagnostic {
-  return { severity: "warning", code: "LOG_TORN_LINE", message, file };
 }

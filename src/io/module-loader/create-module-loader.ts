@@ -19,21 +19,21 @@ import { ModuleResolver } from "./resolve-module.ts";
 import { TransformCache } from "./transform-source.ts";
 
 export interface ModuleLoaderOptions {
-  /** The host's own modules by specifier; they resolve to these very namespaces wherever the importing file lies. */
+  /** The host's own modules by specifier; they resolve to these namespaces from every importing file. */
   readonly hostModules: HostModules;
-  /** Packages that are taken from where this program is installed when the importing file finds none of its own. */
+  /** Packages that resolve to the installation of this program when the importing file has no copy of its own. */
   readonly fallbackPackages?: readonly string[];
-  /** Where jiti may keep transformed files between runs. Absent: nowhere. */
+  /** The folder of jiti's cache of transformed files. Absent: no cache. */
   readonly cacheDirectory?: string;
-  /** Runs everything in one engine, for comparing them. Absent: each file in the one that is right for it. */
+  /** Runs all modules in one engine, for comparisons. Absent: the engine is chosen for each entry. */
   readonly engine?: EngineChoice["engine"];
   /** Keeps loaded modules from ending the process, from creation until disposal. */
   readonly guardExit?: boolean;
-  /** Hears of what is wrong without being a failure: changed prototypes, a tsconfig.json that does not parse. */
+  /** Receives warnings: changed prototypes, a tsconfig.json that does not parse. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
 
-/** A loader with an end: disposing it lifts the exit guard and forgets all modules. */
+/** Disposing of it removes the exit guard and forgets all modules. */
 export interface OwnedModuleLoader extends ModuleLoader, Disposable {}
 
 /**
@@ -146,7 +146,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
     for (const each of [this.#jiti, this.#failed, this.#parts.transforms, this.#configs]) each.clear();
   }
 
-  /** The tools of a skill often share a module: they share what was captured of it, too. */
+  /** Tools of a skill often share a module, so its capture is shared too. */
   #capture(entry: string, parts: GraphParts): Capture {
     const latest = this.#latest?.parts === parts ? this.#latest.capture : undefined;
     if (latest?.entry === entry && isCurrent(latest, parts.read)) return latest;
@@ -162,11 +162,20 @@ class LocalModuleLoader implements OwnedModuleLoader {
   #choose(entry: string): EngineChoice {
     const { engine } = this.#options;
     if (engine !== undefined) return { engine, reason: "the loader was created for this engine only" };
-    return chooseEngine(entry, this.#parts);
+    // Decides from files alone which engine runs a module. Packages with TypeScript's older decorators are written for
+    // CommonJS: their metadata names classes across import cycles, which only CommonJS tolerates, and jiti evaluates all
+    // modules as CommonJS. A top-level await shows that a module is not written for CommonJS after all.
+    const parts = this.#parts;
+    const { tsconfig, compilerOptions } = parts.configs.of(entry);
+    if (compilerOptions.experimentalDecorators !== true) return { engine: "graph", reason: "nothing in it requires another engine" };
+    const extension = extname(entry);
+    if (extension === ".cjs" || extension === ".json") return { engine: "graph", reason: `${extension} files contain no TypeScript` };
+    if (hasTopLevelAwait(entry, parts)) return { engine: "graph", reason: "it has a top-level await, which CommonJS does not support" };
+    return { engine: "jiti", reason: `${tsconfig} sets experimentalDecorators` };
   }
 
   #engineFor(entry: string): JitiRuns | GraphLoads {
-    // What jiti runs already is not decided again, for which its files would have to be read.
+    // The engine of an entry that jiti runs already is known: deciding again would read its files again.
     if (this.#jiti.has(entry)) return this.#jiti;
     return this.#choose(entry).engine === "jiti" ? this.#jiti : this.#loads;
   }
@@ -186,14 +195,14 @@ const checkedEngine: EngineChoice = {
   reason: "its signature is required, and only this engine runs exactly the verified bytes",
 };
 
-/** A file of a checked folder is known by its name there; what the name leads to on the disk is never asked. */
+/** Files of a checked folder are identified by their relative names, which are never resolved on disk. */
 function entryIn(tree: CheckedTree, file: string): string {
   if (tree.kindOf(file) === "file") return resolve(file);
   const message = `${file} is not one of the verified files of ${tree.folder}, so it does not run.`;
   throw new ModuleError("MODULE_UNTRUSTED", message, { file, files: [file] });
 }
 
-/** The real path, also of a file that is not there (any more) in a folder that is. */
+/** The real path; for a missing file, that of its folder plus its name. */
 function realPath(file: string): string {
   return tryRealPath(file) ?? join(tryRealPath(dirname(file)) ?? dirname(resolve(file)), basename(file));
 }
@@ -202,36 +211,22 @@ function tryRealPath(path: string): string | undefined {
   try {
     return realpathSync.native(path);
   } catch {
-    // Not there, or not a path at all.
+    // Missing, or not a valid path.
     return undefined;
   }
-}
-
-/**
- * Decides from files alone which engine runs a module. Packages with TypeScript's older decorators are written for
- * CommonJS: their metadata names classes across import cycles, which only CommonJS tolerates, and jiti evaluates all
- * modules as CommonJS. A top-level await shows that a module is not written for CommonJS after all.
- */
-function chooseEngine(file: string, parts: GraphParts): EngineChoice {
-  const { tsconfig, compilerOptions } = parts.configs.of(file);
-  if (compilerOptions.experimentalDecorators !== true) return { engine: "graph", reason: "nothing in it requires another engine" };
-  const extension = extname(file);
-  if (extension === ".cjs" || extension === ".json") return { engine: "graph", reason: `${extension} files contain no TypeScript` };
-  if (hasTopLevelAwait(file, parts)) return { engine: "graph", reason: "it has a top-level await, which CommonJS does not support" };
-  return { engine: "jiti", reason: `${tsconfig} sets experimentalDecorators` };
 }
 
 function hasTopLevelAwait(file: string, parts: GraphParts): boolean {
   try {
     return captureModule(file, parts).hasTopLevelAwait;
   } catch (error) {
-    // It will fail to load in either engine, and say why.
+    // Loading fails in either engine, and reports the reason.
     if (error instanceof ModuleError) return false;
     throw error;
   }
 }
 
-/** Which paths may mend an entry that failed, so that a change of one of them names the entry for another try. */
+/** The paths whose change may fix a failed entry, so that the entry is loaded again after such a change. */
 class FailedLoads {
   readonly #paths = new Map<string, ReadonlySet<string>>();
 
@@ -243,25 +238,22 @@ class FailedLoads {
     this.#paths.delete(entry);
   }
 
-  /** The entries that one of these changes concerns; each is named once. */
+  /** The entries affected by these changes; each is returned once. */
   invalidate(changed: ReadonlySet<string>): ReadonlySet<string> {
-    const concerned = new Set<string>();
+    const affected = new Set<string>();
     for (const [entry, paths] of this.#paths) {
-      if (![...changed].some((path) => isAmong(path, entry, paths))) continue;
-      concerned.add(entry);
+      // A folder that is created, such as a restored helpers folder, may contain a missing file.
+      const isAffected = [...changed].some(
+        (path) => path === entry || paths.has(path) || [...paths].some((each) => each.startsWith(path + sep)),
+      );
+      if (!isAffected) continue;
+      affected.add(entry);
       this.#paths.delete(entry);
     }
-    return concerned;
+    return affected;
   }
 
   clear(): void {
     this.#paths.clear();
   }
-}
-
-// A folder that appears, as when a helpers' folder is renamed back, may hold what was missing.
-function isAmong(path: string, entry: string, paths: ReadonlySet<string>): boolean {
-  if (path === entry || paths.has(path)) return true;
-  for (const each of paths) if (each.startsWith(path + sep)) return true;
-  return false;
 }

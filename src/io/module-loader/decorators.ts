@@ -7,8 +7,8 @@ interface ReflectWithMetadata {
 }
 
 /**
- * What code with TypeScript's older decorators calls once it is compiled. Decorators apply from the last to the first;
- * what one returns replaces the class or the member. A property (descriptor undefined) has nothing to replace.
+ * The helpers that compiled code with TypeScript's legacy decorators calls. Decorators apply from last to first; a returned
+ * value replaces the class or the member. A property (descriptor undefined) cannot be replaced.
  */
 export const decoratorHelpers: object = Object.freeze({
   decorate(decorators: readonly (Decorator | undefined)[], target: object, key?: PropertyKey, descriptor?: unknown): unknown {
@@ -26,7 +26,7 @@ export const decoratorHelpers: object = Object.freeze({
     (index: number, decorator: Decorator): Decorator =>
     (target, key) =>
       decorator(target, key, index),
-  // There is metadata only if the module, or what it imports, brought a library for it.
+  // Metadata exists only if the module, or one that it imports, loaded a library such as reflect-metadata.
   decorateMetadata: (key: string, value: unknown): Decorator | undefined => (Reflect as ReflectWithMetadata).metadata?.(key, value),
 });
 
@@ -35,7 +35,7 @@ function memberDescriptor(target: object, key: PropertyKey, descriptor: unknown)
   return descriptor === null ? Object.getOwnPropertyDescriptor(target, key) : descriptor;
 }
 
-/** What of a tsconfig.json decides how a file is compiled. */
+/** The options of a tsconfig.json that affect how a file is compiled. */
 export interface CompilerOptions {
   readonly emitDecoratorMetadata?: boolean;
   readonly experimentalDecorators?: boolean;
@@ -48,9 +48,9 @@ export interface CompilerOptions {
   readonly verbatimModuleSyntax?: boolean;
 }
 
-/** Turns compiler options into the transform's, once per tsconfig.json. */
+/** Converts compiler options to transform options, once per tsconfig.json. */
 export function toTransformOptions(options: CompilerOptions): TransformOptions {
-  const assignsFields = !(options.useDefineForClassFields ?? !BEFORE_CLASS_FIELDS.test(options.target ?? ""));
+  const assignsFields = !(options.useDefineForClassFields ?? !beforeClassFields.test(options.target ?? ""));
   const legacy = options.experimentalDecorators === true;
   return {
     decorator: { legacy, emitDecoratorMetadata: legacy && options.emitDecoratorMetadata === true },
@@ -66,9 +66,9 @@ export function toTransformOptions(options: CompilerOptions): TransformOptions {
   };
 }
 
-const BEFORE_CLASS_FIELDS = /^es(?:[356]|20(?:1\d|2[01]))$/i;
+const beforeClassFields = /^es(?:[356]|20(?:1\d|2[01]))$/i;
 
-// "preserve" and "react-native" leave JSX to a later step; there is none here, so they are read as the automatic runtime.
+// "preserve" and "react-native" leave JSX to a later build step. Without one here, they mean the automatic runtime.
 function toJsx(options: CompilerOptions): JsxOptions {
   if (options.jsx === "react") {
     return {

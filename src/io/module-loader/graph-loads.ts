@@ -2,15 +2,16 @@ import { dirname, resolve } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { waitFor } from "../../base/wait-for.ts";
 import type { CheckedTree } from "../read-bounded.ts";
+import { toModuleError } from "./module-error.ts";
 import { type GraphParts, ModuleGraph } from "./module-graph.ts";
 import type { LoadedModule } from "./module-loader.ts";
 import { createNamespace, fillFromCommonJs, type ModuleRecord, withImports } from "./module-record.ts";
 import { PackageConfigs } from "./package-config.ts";
 import { checkedFiles, readSource } from "./read-source.ts";
 import { ModuleResolver } from "./resolve-module.ts";
-import { mapStack, toModuleError } from "./source-positions.ts";
+import { mapStack } from "./source-positions.ts";
 
-/** Loads entries in the graph and knows who still waits, so that an evaluation nobody waits for is given up. */
+/** Loads entries in the graph and counts waiting callers, so that an evaluation without one is abandoned. */
 export class GraphLoads {
   readonly graph: ModuleGraph;
   readonly #waiting = new Map<ModuleRecord, number>();
@@ -27,27 +28,19 @@ export class GraphLoads {
       return { exports: entryExports(record), files: new Set([...withImports(record)].map(({ file }) => file)) };
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      throw this.#failure(record, error);
+      const records = [...withImports(record)];
+      const paths = records.flatMap(({ file, inputs }) => [file, ...inputs]);
+      throw toModuleError(error, record.file, paths, mapStack);
     } finally {
-      this.#leave(record);
+      const others = (this.#waiting.get(record) ?? 1) - 1;
+      if (others > 0) this.#waiting.set(record, others);
+      else this.#waiting.delete(record);
+      if (others === 0 && record.state === "evaluating") this.graph.abandon(record, this.#waiting.keys());
     }
-  }
-
-  #failure(record: ModuleRecord, error: unknown): Error {
-    const records = [...withImports(record)];
-    const paths = records.flatMap(({ file, inputs }) => [file, ...inputs]);
-    return toModuleError(error, record.file, paths, mapStack);
-  }
-
-  #leave(record: ModuleRecord): void {
-    const others = (this.#waiting.get(record) ?? 1) - 1;
-    if (others > 0) this.#waiting.set(record, others);
-    else this.#waiting.delete(record);
-    if (others === 0 && record.state === "evaluating") this.graph.abandon(record, this.#waiting.keys());
   }
 }
 
-// CommonJS that a compiler made from an ES module has its default export under that name.
+// CommonJS that was compiled from an ES module has its default export as `exports.default`.
 function entryExports({ commonjs, namespace }: ModuleRecord): Readonly<Record<string, unknown>> {
   const exports = commonjs?.exports as Record<string, unknown> | null | undefined;
   if (typeof exports !== "object" || exports === null || exports["__esModule"] !== true || !Object.hasOwn(exports, "default"))
@@ -59,14 +52,14 @@ function entryExports({ commonjs, namespace }: ModuleRecord): Readonly<Record<st
 }
 
 /**
- * A module graph for each checked folder: nothing in it was read or found outside of what was checked, and no module of another
- * origin can take a place in it. It lives as long as its tree.
+ * One module graph per checked folder. It reads and resolves only checked files, so that no module of another origin can
+ * replace one of them. It lives as long as its tree.
  */
 export class CheckedGraphs {
   readonly #parts: GraphParts;
   readonly #report: (diagnostic: Diagnostic) => void;
   readonly #graphs = new WeakMap<CheckedTree, GraphLoads>();
-  /** The latest of each folder. */
+  /** The latest graph of each folder. */
   readonly #byFolder = new Map<string, WeakRef<GraphLoads>>();
 
   constructor(parts: GraphParts, report: (diagnostic: Diagnostic) => void) {

@@ -2,12 +2,12 @@ import { spawnSync } from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 import { ModuleError, stackFrames } from "./module-error.ts";
 
-/** Whether a file is one that a loader evaluates, and so may not end the process. */
+/** Whether a loader evaluates this file, so that it must not end the process. */
 type IsGuarded = (file: string) => boolean;
 
 /**
- * Keeps loaded modules from ending the process: `process.exit` and `process.abort` throw `MODULE_EXITED` when the call
- * comes from a guarded file, and work for everybody else. Code that means harm finds other ways; this is for mistakes.
+ * Keeps loaded modules from ending the process: `process.exit` and `process.abort` throw `MODULE_EXITED` when the call comes
+ * from a guarded file, and work for all other code. This prevents mistakes, not attacks: malicious code finds other ways.
  */
 export function guardExit(isGuarded: IsGuarded): Disposable {
   const { exit, abort } = process;
@@ -20,7 +20,7 @@ export function guardExit(isGuarded: IsGuarded): Disposable {
     };
   const own = { exit: guarded("exit", exit), abort: guarded("abort", abort) };
   install(own);
-  // Another guard may sit on top of ours by then; it stays.
+  // A guard that was installed later stays in place.
   return { [Symbol.dispose]: () => process.exit === own.exit && install({ exit, abort }) };
 }
 
@@ -44,10 +44,10 @@ function callerAmong(isGuarded: IsGuarded, below: Function): string | undefined 
     .find(isGuarded);
 }
 
-/** What was added to a built-in prototype: `Array.prototype.last`. */
+/** A key that was added to a built-in prototype, such as `Array.prototype.last`. */
 type Pollution = readonly string[];
 
-const PROTOTYPES: readonly (readonly [string, object])[] = [
+const prototypes: readonly (readonly [string, object])[] = [
   ["Object", Object.prototype],
   ["Function", Function.prototype],
   ["Array", Array.prototype],
@@ -65,14 +65,14 @@ const PROTOTYPES: readonly (readonly [string, object])[] = [
 
 export type PrototypeKeys = readonly (readonly PropertyKey[])[];
 
-/** The keys of the built-in prototypes, as they are now. A few microseconds. */
+/** The current keys of the built-in prototypes. Takes a few microseconds. */
 export function prototypeKeys(): PrototypeKeys {
-  return PROTOTYPES.map(([, prototype]) => Reflect.ownKeys(prototype));
+  return prototypes.map(([, prototype]) => Reflect.ownKeys(prototype));
 }
 
-/** What has been added since. Replaced methods are not seen: that would cost a comparison of each of them. */
+/** The keys added since the snapshot. Replaced methods are not detected, because that would require comparing each method. */
 export function addedSince(before: PrototypeKeys): Pollution {
-  return PROTOTYPES.flatMap(([name, prototype], at) => {
+  return prototypes.flatMap(([name, prototype], at) => {
     const keys = Reflect.ownKeys(prototype);
     const known = before[at] ?? [];
     if (keys.length === known.length) return [];
@@ -80,16 +80,16 @@ export function addedSince(before: PrototypeKeys): Pollution {
   });
 }
 
-const SMALL = 3_000;
-const LARGE = 128 * 1024;
-const MAX_BRACKETS = 500;
-const MAX_RUN = 1_500;
-// Windows cannot start a process without it; nothing else of ours concerns a parser.
-const BARE_ENV: NodeJS.ProcessEnv = { SystemRoot: process.env["SystemRoot"] };
+const smallText = 3_000;
+const largeText = 128 * 1024;
+const maxBrackets = 500;
+const maxOperatorRun = 1_500;
+// Windows cannot start a process without SystemRoot; the parser needs no other variable.
+const minimalParserEnv: NodeJS.ProcessEnv = { SystemRoot: process.env["SystemRoot"] };
 
 // The parser recurses on the native stack, and a stack overflow there ends the process. A worker's stack is half the
 // main thread's, so what passes in one passes everywhere.
-const PROBE = `
+const parserProbe = `
 const { Worker } = require("node:worker_threads");
 const parse = "const { workerData: d } = require('node:worker_threads'); const oxc = require(d.oxc);" +
   "oxc.moduleRunnerTransformSync(d.file, oxc.transformSync(d.file, d.text).code);";
@@ -98,13 +98,18 @@ new Worker(parse, { eval: true, workerData: { oxc, file, text: require("node:fs"
 `;
 
 /**
- * Refuses a text that would overflow the native parser's stack and take the process with it. Ordinary files pass by a
- * scan; what looks deep, or is too large to tell, is parsed in a child process first.
+ * Refuses a text that would overflow the native parser's stack and take the process with it. A scan clears ordinary files; a
+ * text that looks deep, or is too large to scan, is parsed in a child process first.
  */
 export function guardNesting(file: string, text: string, parser: string): void {
   if (!looksDeep(text)) return;
-  const args = ["-e", PROBE, "--", parser, file];
-  const child = spawnSync(process.execPath, args, { input: text, stdio: ["pipe", "ignore", "ignore"], timeout: 20_000, env: BARE_ENV });
+  const args = ["-e", parserProbe, "--", parser, file];
+  const child = spawnSync(process.execPath, args, {
+    input: text,
+    stdio: ["pipe", "ignore", "ignore"],
+    timeout: 20_000,
+    env: minimalParserEnv,
+  });
   if (child.status === 0) return;
   const message = `${file} nests too deeply to be parsed safely. Split its deepest expression.`;
   throw new ModuleError("MODULE_SYNTAX", message, { file, files: [file] });
@@ -112,24 +117,24 @@ export function guardNesting(file: string, text: string, parser: string): void {
 
 /** An upper bound, not a parse: brackets open at once, and operators in a row without the `;` that ends a statement. */
 export function looksDeep(text: string): boolean {
-  if (text.length <= SMALL) return false;
-  if (text.length > LARGE) return true;
+  if (text.length <= smallText) return false;
+  if (text.length > largeText) return true;
   let depth = 0;
   let run = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    const weight = WEIGHTS[code] ?? 0;
+    const weight = signWeights[code] ?? 0;
     if (weight === 0) continue;
-    if (code === SEMICOLON) run = 0;
-    else if (++run > MAX_RUN) return true;
+    if (code === semicolon) run = 0;
+    else if (++run > maxOperatorRun) return true;
     depth = Math.max(0, depth + weight - 2);
-    if (depth > MAX_BRACKETS) return true;
+    if (depth > maxBrackets) return true;
   }
   return false;
 }
 
-const SEMICOLON = 59;
-const WEIGHTS: Readonly<Record<number, number>> = weights();
+const semicolon = 59;
+const signWeights: Readonly<Record<number, number>> = weights();
 
 // 1 closes a bracket, 2 is any other operator, 3 opens a bracket.
 function weights(): Record<number, number> {

@@ -5,10 +5,10 @@ import { toError } from "../../base/errors.ts";
 
 export type Namespace = Readonly<Record<string, unknown>>;
 
-/** The modules that the host itself provides, by specifier: namespaces, or functions that fetch them when first needed. */
+/** The modules that the host itself provides, by specifier: namespaces, or functions that load them on first use. */
 export type HostModules = Readonly<Record<string, Namespace | (() => Promise<Namespace>)>>;
 
-/** One live namespace per host module, so that classes are the same on both sides, whoever imports it from wherever. */
+/** One live namespace per host module, so that all importers share the same classes. */
 export class HostNamespaces {
   readonly keys: readonly string[];
   readonly #modules: HostModules;
@@ -20,19 +20,19 @@ export class HostNamespaces {
     this.keys = Object.keys(modules);
   }
 
-  /** Whether `loadAll` has nothing left to do. */
+  /** Whether all host modules are loaded. */
   get isComplete(): boolean {
     return this.#loaded.size === this.keys.length;
   }
 
-  /** Concurrent first uses share one fetch; a failed one is forgotten. */
+  /** Concurrent first uses share one load. A failed load is not cached. */
   load(key: string): Promise<Namespace> {
-    const loading = this.#loading.get(key) ?? this.#fetch(key);
+    const loading = this.#loading.get(key) ?? this.#loadOnce(key);
     this.#loading.set(key, loading);
     return loading;
   }
 
-  /** For code that cannot wait: `require` gives only what is there already. */
+  /** Loads all host modules, because `require` can return only loaded ones. */
   async loadAll(): Promise<ReadonlyMap<string, Namespace>> {
     await Promise.all(this.keys.map((key) => this.load(key)));
     return this.#loaded;
@@ -42,7 +42,7 @@ export class HostNamespaces {
     return this.#loaded.get(key);
   }
 
-  async #fetch(key: string): Promise<Namespace> {
+  async #loadOnce(key: string): Promise<Namespace> {
     try {
       const module = this.#modules[key]!;
       const namespace = typeof module === "function" ? await module() : module;
@@ -55,21 +55,21 @@ export class HostNamespaces {
   }
 }
 
-/** Imports a package's file as Node.js does: evaluated once per process, whatever is reloaded around it. */
+/** Imports a package's file like Node.js: once per process, independently of reloads. */
 export async function importNative(file: string): Promise<Namespace> {
-  // Node.js wants an import attribute for JSON, which the transform does not carry, and does not import addons at all.
+  // Node.js requires an import attribute for JSON, which the transform drops, and cannot import addons at all.
   if ([".json", ".node"].includes(extname(file))) return { default: createRequire(file)(file) };
   return (await import(/* @vite-ignore */ pathToFileURL(file).href)) as Namespace;
 }
 
-/** Imports what is no file: a Node.js module or a `data:` URL. */
+/** Imports a Node.js module or a `data:` URL. */
 export async function importUrl(specifier: string): Promise<Namespace> {
   return (await import(/* @vite-ignore */ specifier)) as Namespace;
 }
 
 /**
- * A namespace that also has the names which a CommonJS package sets in a way that static analysis cannot see. Type
- * checkers allow importing them, so they are found here as well.
+ * Adds the names that a CommonJS package exports in a way that static analysis does not detect. Type checkers accept imports of
+ * these names, so they must work.
  */
 export function withNames(namespace: Namespace, names: readonly string[]): Namespace {
   if (names.every((name) => name in namespace)) return namespace;

@@ -7,17 +7,18 @@ import { waitFor } from "../../base/wait-for.ts";
 import { decoratorHelpers } from "./decorators.ts";
 import { importNative } from "./host-modules.ts";
 import { type Capture, captureModule, type edgeKey, pathsOf } from "./module-capture.ts";
+import { placeIn, toModuleError } from "./module-error.ts";
 import type { GraphParts } from "./module-graph.ts";
 import type { LoadedModule } from "./module-loader.ts";
 import { createNamespace, fillFromCommonJs } from "./module-record.ts";
-import { placeIn, toModuleError } from "./source-positions.ts";
 
 const nativeCache = createRequire(import.meta.url).cache;
-const HELPERS = "skillhost:decorators";
+const helpersModule = "skillhost:decorators";
 
 /**
- * Runs an entry with jiti. Synchronously: only so does jiti see edits of every kind of helper. A top-level await,
- * which comes here only if this engine was asked for, makes it asynchronous, and then edited JavaScript stays as it was.
+ * Runs an entry with jiti, synchronously, because only then jiti notices edits of every kind of helper. A top-level await,
+ * which occurs only when this engine was requested, requires an asynchronous run, in which edits of JavaScript helpers are not
+ * noticed.
  */
 async function runWithJiti(
   capture: Capture,
@@ -33,11 +34,17 @@ async function runWithJiti(
   const jiti = createJiti(url, { ...options, fsCache: false, transform });
   // Node.js keeps what jiti hands to it: CommonJS and JSON helpers.
   for (const file of texts.keys()) delete nativeCache[file];
-  return toExports(await evaluate(jiti, entry, capture.hasTopLevelAwait));
+  // What jiti returns, as a namespace: its exports, or the one value of a module that is `module.exports`.
+  const [value] = await evaluate(jiti, entry, capture.hasTopLevelAwait);
+  const namespace = createNamespace();
+  const isEsModule = typeof value === "object" && value !== null && Object.hasOwn(value, "__esModule");
+  if (!isEsModule) fillFromCommonJs(namespace, value);
+  else for (const key of Object.keys(value)) if (key !== "__esModule") namespace[key] = (value as Record<string, unknown>)[key];
+  return namespace;
 }
 
 async function evaluate(jiti: Jiti, file: string, isAsync: boolean): Promise<readonly unknown[]> {
-  // In a list, so that a module which exports a `then` is not taken for a promise.
+  // In an array, so that a module that exports `then` is not treated as a promise.
   return [isAsync ? await jiti.import(file) : (jiti as (id: string) => unknown)(file)];
 }
 
@@ -55,10 +62,10 @@ async function jitiOptions(capture: Capture, parts: GraphParts, cacheDirectory: 
   };
 }
 
-// Packages are evaluated by Node.js, once, and handed over: jiti would evaluate them anew each time it runs synchronously.
+// Node.js evaluates packages once and passes them on: in synchronous runs jiti would evaluate them again each time.
 async function virtualModules({ edges }: Capture, { hosts }: GraphParts): Promise<Record<string, unknown>> {
   const modules: Record<string, unknown> = Object.assign(Object.create(null), Object.fromEntries(await hosts.loadAll()));
-  modules[HELPERS] = { default: decoratorHelpers };
+  modules[helpersModule] = { default: decoratorHelpers };
   for (const [key, target] of edges) {
     const [kind, , specifier] = JSON.parse(key) as Parameters<typeof edgeKey>;
     if (kind === "import" && target.kind === "native") modules[specifier] = await importNative(target.file);
@@ -67,8 +74,8 @@ async function virtualModules({ edges }: Capture, { hosts }: GraphParts): Promis
 }
 
 /**
- * The text as it was captured, with decorators already compiled: jiti's own transform stops at decorated fields. Texts
- * without decorators go to jiti as they are, lines and all.
+ * The captured text, with decorators compiled, because jiti's own transform fails on decorated fields. Texts without decorators
+ * are passed on unchanged.
  */
 function withoutDecorators(given: TransformOptions, { texts, configs }: Capture): TransformOptions {
   const file = given.filename ?? "";
@@ -77,16 +84,7 @@ function withoutDecorators(given: TransformOptions, { texts, configs }: Capture)
   if (!given.ts || config === undefined) return { ...given, source };
   const compiled = transformSync(file, source, config.settings.transform);
   if (Object.keys(compiled.helpersUsed).length === 0) return { ...given, source };
-  return { ...given, ts: false, source: `import babelHelpers from "${HELPERS}"; ${compiled.code}` };
-}
-
-/** What jiti returns, as a namespace: its exports, or the one value of a module that is `module.exports`. */
-function toExports([value]: readonly unknown[]): Readonly<Record<string, unknown>> {
-  const namespace = createNamespace();
-  const isEsModule = typeof value === "object" && value !== null && Object.hasOwn(value, "__esModule");
-  if (!isEsModule) fillFromCommonJs(namespace, value);
-  else for (const key of Object.keys(value)) if (key !== "__esModule") namespace[key] = (value as Record<string, unknown>)[key];
-  return namespace;
+  return { ...given, ts: false, source: `import babelHelpers from "${helpersModule}"; ${compiled.code}` };
 }
 
 interface Run {
@@ -96,7 +94,7 @@ interface Run {
   isSettled: boolean;
 }
 
-/** Entries that jiti runs. Each entry has its own copy of its helpers: an edit of a helper concerns whole entries. */
+/** Entries that jiti runs. Each entry has its own copies of its helpers, so an edited helper invalidates whole entries. */
 export class JitiRuns {
   readonly #parts: GraphParts;
   readonly #cacheDirectory: string | undefined;
@@ -107,7 +105,7 @@ export class JitiRuns {
     this.#cacheDirectory = cacheDirectory;
   }
 
-  /** Concurrent first loads share one run; a failed one is forgotten, and so is one that nobody waits for any more. */
+  /** Concurrent first loads share one run. A run that fails, or that no caller waits for any longer, is not cached. */
   async load(entry: string, signal: AbortSignal): Promise<LoadedModule> {
     const run = this.#runs.get(entry) ?? this.#start(entry);
     run.waiting++;
@@ -144,7 +142,7 @@ export class JitiRuns {
     this.#runs.clear();
   }
 
-  /** Runs a capture on its own, whatever is on disk by now. */
+  /** Runs a capture independently of the current files on disk. */
   async run(capture: Capture): Promise<LoadedModule> {
     const files = new Set(capture.texts.keys());
     try {

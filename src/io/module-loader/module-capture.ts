@@ -8,16 +8,16 @@ import { parseJson } from "./read-source.ts";
 import type { ImportKind, Resolved } from "./resolve-module.ts";
 import { compileSync, type TransformedSource, trialName } from "./transform-source.ts";
 
-/** An entry and the local files below it, as they were when they were read. Nothing of it has run. */
+/** The texts of an entry and the local files that it imports, at the time of reading. None of them has run. */
 export interface Capture {
   readonly entry: string;
   readonly texts: ReadonlyMap<string, string>;
   readonly configs: ReadonlyMap<string, FolderConfig>;
-  /** Where each import led, by `edgeKey`. */
+  /** The resolution of each import, by `edgeKey`. */
   readonly edges: ReadonlyMap<string, Resolved>;
-  /** Configuration files, and paths that were looked for and not there. */
+  /** Configuration files, and candidate paths that did not exist. */
   readonly inputs: ReadonlySet<string>;
-  /** The first static import that leads nowhere. */
+  /** The first static import that cannot be resolved. */
   readonly missing: ModuleError | undefined;
   readonly hasTopLevelAwait: boolean;
 }
@@ -28,7 +28,7 @@ export function edgeKey(kind: ImportKind, importer: string, specifier: string): 
 
 /**
  * Reads an entry and all that it imports or requires by a literal specifier.
- * @throws ModuleError for what does not parse or cannot be read
+ * @throws ModuleError when a file does not parse or cannot be read
  */
 export function captureModule(entry: string, parts: GraphParts): Capture {
   const capture: OpenCapture = {
@@ -38,7 +38,7 @@ export function captureModule(entry: string, parts: GraphParts): Capture {
     edges: new Map(),
     inputs: new Set(),
     missing: undefined,
-    // Only one of the engines asks, and finding out may take another compilation.
+    // A getter, because only jiti needs it and it may require a compilation.
     get hasTopLevelAwait() {
       return [...capture.texts].some(([file, text]) => awaitsAtTop(prepareIn(capture, parts, file, text)));
     },
@@ -51,12 +51,12 @@ export function captureModule(entry: string, parts: GraphParts): Capture {
   }
 }
 
-/** All paths whose change concerns a capture. */
+/** All paths whose change may invalidate a capture. */
 export function pathsOf({ texts, inputs }: Capture): string[] {
   return [...texts.keys(), ...inputs];
 }
 
-/** Whether the files on disk still are what was captured. */
+/** Whether the captured files are unchanged on disk. */
 export function isCurrent({ texts }: Capture, read: GraphParts["read"]): boolean {
   for (const [file, text] of texts) if (readOrNothing(file, read) !== text) return false;
   return true;
@@ -107,7 +107,7 @@ function awaitsAtTop({ kind, code, usesCommonJs }: TransformedSource): boolean {
     compileSync(code, trialName(), usesCommonJs);
     return false;
   } catch {
-    // The text compiled as an asynchronous function before, so what is wrong here is an await.
+    // The text compiles as an asynchronous function, so the error is a top-level await.
     return true;
   }
 }
@@ -116,20 +116,20 @@ function readOrNothing(file: string, read: GraphParts["read"]): string | undefin
   try {
     return read(file);
   } catch {
-    // Gone or no longer a file: changed, in other words.
+    // Removed or no longer a file: this counts as changed.
     return undefined;
   }
 }
 
 interface PreparedLoads {
   readonly read: GraphParts["read"];
-  /** Loads what is on disk, shared with everybody else. */
+  /** Loads the files on disk, in the shared graph. */
   readonly loadCurrent: (scope: Scope) => Promise<LoadedModule>;
-  /** Loads what was captured, for this module alone. */
+  /** Loads the captured texts in a separate graph. */
   readonly loadCaptured: (capture: Capture, scope: Scope) => Promise<LoadedModule>;
 }
 
-/** A captured module that runs once, when asked: with the current modules as long as nothing changed, else on its own. */
+/** A captured module, which runs at most once: in the shared graph while its files are unchanged, otherwise in a separate one. */
 export function toPreparedModule(capture: Capture, loads: PreparedLoads): PreparedModule {
   const files = new Set(capture.texts.keys());
   let held: Capture | undefined = capture;
@@ -138,7 +138,7 @@ export function toPreparedModule(capture: Capture, loads: PreparedLoads): Prepar
   const run = async (scope: Scope): Promise<LoadedModule> => {
     try {
       const loaded = await (held === undefined || isCurrent(held, loads.read) ? loads.loadCurrent(scope) : loads.loadCaptured(held, scope));
-      // It will not run again, so the texts are of no more use.
+      // The module does not run again, so the texts can be released.
       held = undefined;
       return loaded;
     } catch (error) {
@@ -155,7 +155,7 @@ export function toPreparedModule(capture: Capture, loads: PreparedLoads): Prepar
   };
 }
 
-/** A graph of its own over captured texts: what is not among them comes from disk. */
+/** A separate graph over captured texts; other files are read from disk. */
 export function loadCaptured(capture: Capture, parts: GraphParts, { signal }: Scope): Promise<LoadedModule> {
   const island: GraphParts = {
     ...parts,

@@ -1,7 +1,7 @@
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
-import { HostError } from "../../base/errors.ts";
+import { errorMessage, HostError } from "../../base/errors.ts";
 
 type ModuleErrorCode =
   | "MODULE_SYNTAX"
@@ -15,15 +15,15 @@ type ModuleErrorCode =
   | "MODULE_ABANDONED";
 
 interface ModuleErrorDetails extends ErrorOptions {
-  /** The local file it concerns: the one that does not parse, that imports what is missing, or that threw. */
+  /** The local file at fault: it does not parse, imports a missing module or name, or threw. */
   readonly file?: string | undefined;
   readonly position?: Position | undefined;
   readonly files?: Iterable<string>;
 }
 
 /**
- * Why a module could not be loaded. `files` are all paths whose change may mend it: every local file that was read,
- * and every path that was looked for and was not there.
+ * The reason that a module could not be loaded. `files` are all paths whose change may fix it: every local file that was read,
+ * and every candidate path that did not exist.
  */
 export class ModuleError extends HostError {
   readonly file: string | undefined;
@@ -38,7 +38,7 @@ export class ModuleError extends HostError {
     this.files = new Set(details.files);
   }
 
-  /** The same error with more files to watch. */
+  /** A copy of the error with more files to watch. */
   withFiles(files: Iterable<string>): ModuleError {
     const { file, position } = this;
     const details = { file, position, files: [...this.files, ...files], ...(this.cause === undefined ? {} : { cause: this.cause }) };
@@ -59,65 +59,87 @@ export class ModuleError extends HostError {
   }
 }
 
-interface StackFrame {
+export interface SourcePlace extends Position {
   readonly file: string;
-  readonly line: number;
-  readonly column: number;
 }
 
 /** The frames of a stack that lie in files, from the innermost outwards. */
-export function stackFrames(stack: string): StackFrame[] {
-  return [...stack.matchAll(FRAME)].map(([, path = "", line, column]) => ({
+export function stackFrames(stack: string): SourcePlace[] {
+  return [...stack.matchAll(frameLocation)].map(([, path = "", line, column]) => ({
     file: frameFile(path),
     line: Number(line),
     column: Number(column),
   }));
 }
 
-const FRAME = /(file:\/\/[^\s()]+?|(?:\/|[A-Z]:\\)[^()\n]+?):(\d+):(\d+)\)?$/gm;
+const frameLocation = /(file:\/\/[^\s()]+?|(?:\/|[A-Z]:\\)[^()\n]+?):(\d+):(\d+)\)?$/gm;
 
-/** The path behind what a frame shows: compiled code carries URLs, Node.js and jiti show paths. */
+/** The path of a frame's location: compiled code has URLs, Node.js and jiti have paths. */
 function frameFile(shown: string): string {
   if (!shown.startsWith("file:")) return shown;
   try {
     return fileURLToPath(shown);
   } catch {
-    // Text of a message that only looks like a frame, or a name that code gave itself.
+    // Text of a message that looks like a frame, or a `sourceURL` of the code itself.
     return shown;
   }
 }
 
-interface NamedFrame extends StackFrame {
-  /** What ran; empty for code outside of functions. */
+interface NamedFrame extends SourcePlace {
+  /** The function name; empty at module level. */
   readonly name: string;
 }
 
 /** The frames of a stack that lie in files other than this package's, from the innermost outwards. */
 export function foreignFrames(stack: string): readonly NamedFrame[] {
-  return namedFrames(stack).filter(({ file }) => !isOfHost(file));
+  return [...stack.matchAll(stackLine)]
+    .map(([, name = "", path = "", line, column]) => ({
+      name: name.replace(/^async |^Object\./g, ""),
+      file: frameFile(path),
+      line: Number(line),
+      column: Number(column),
+    }))
+    .filter(({ file }) => !ownFolders.some((folder) => file.startsWith(folder)));
 }
 
-/** Without the frames of this package and of Node.js, which say nothing about the code of a skill. */
+/** A stack without the frames of this package and of Node.js, which are not the skill's code. */
 export function withoutHostFrames(stack: string): string {
   const lines = stack.split("\n");
   return lines.filter((line) => !/^\s+at /.test(line) || foreignFrames(line).length > 0).join("\n");
 }
 
-function namedFrames(stack: string): NamedFrame[] {
-  return [...stack.matchAll(STACK_LINE)].map(([, name = "", path = "", line, column]) => ({
-    name: name.replace(/^async |^Object\./g, ""),
-    file: frameFile(path),
-    line: Number(line),
-    column: Number(column),
-  }));
-}
-
 // "at greet (/a/greet.ts:10:9)", "at /a/greet.ts:10:9", "at async file:///a/greet.ts:10:9".
-const STACK_LINE = /^\s+at (?:(.*?) \()?(?:async )?((?:file:\/\/|\/|[A-Za-z]:[\\/])[^()\n]*?):(\d+):(\d+)\)?$/gm;
+const stackLine = /^\s+at (?:(.*?) \()?(?:async )?((?:file:\/\/|\/|[A-Za-z]:[\\/])[^()\n]*?):(\d+):(\d+)\)?$/gm;
 
 const packageRoot = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const ownFolders: readonly string[] = ["src", "dist", "plugins", "node_modules"].map((name) => join(packageRoot, name) + sep);
 
-function isOfHost(file: string): boolean {
-  return ownFolders.some((folder) => file.startsWith(folder));
+/** The first frame of a stack that lies in one of the files, for code whose lines are those of its source. */
+export function placeIn(stack: string, files: ReadonlySet<string>): SourcePlace | undefined {
+  return stackFrames(stack).find(({ file }) => files.has(file));
+}
+
+/** Maps a stack to positions in the sources, and finds its first place in a module. */
+type Locate = (stack: string) => { readonly stack: string; readonly place: SourcePlace | undefined };
+
+/** The error that loading `entry` threw, as a `ModuleError` with the paths whose change may fix it. */
+export function toModuleError(thrown: unknown, entry: string, files: Iterable<string>, locate: Locate): ModuleError {
+  if (thrown instanceof ModuleError) return thrown.withFiles(files);
+  const place = relocate(thrown, locate);
+  const where = place ? `${place.file}:${place.line}:${place.column}` : entry;
+  const message = `${where} threw while ${place === undefined || place.file === entry ? "it" : entry} was loaded: ${errorMessage(thrown)}`;
+  return new ModuleError("MODULE_THREW", message, { file: place?.file ?? entry, position: place, files, cause: thrown });
+}
+
+// Reading the stack makes V8 convert its frames to text, which releases the module's functions.
+function relocate(thrown: unknown, locate: Locate): SourcePlace | undefined {
+  try {
+    if (!(thrown instanceof Error) || typeof thrown.stack !== "string") return undefined;
+    const { stack, place } = locate(thrown.stack);
+    thrown.stack = stack;
+    return place;
+  } catch {
+    // A frozen error, or one with hostile getters: only its message is used.
+    return undefined;
+  }
 }

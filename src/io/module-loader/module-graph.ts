@@ -7,10 +7,11 @@ import { decoratorHelpers } from "./decorators.ts";
 import { type HostNamespaces, importNative, importUrl, type Namespace, withNames } from "./host-modules.ts";
 import { ModuleError } from "./module-error.ts";
 import { createMeta, createRecord, exportAll, fillFromCommonJs, type ModuleRecord, waitsFor, withImports } from "./module-record.ts";
+import { keepReplaced, registerScript } from "./module-scripts.ts";
 import type { PackageConfigs } from "./package-config.ts";
 import { parseJson } from "./read-source.ts";
 import type { ImportKind, ModuleResolver, ProvidedModules, Resolved } from "./resolve-module.ts";
-import { debugComment, keepReplaced, registerScript } from "./source-positions.ts";
+import { debugComment } from "./source-positions.ts";
 import {
   compileAsync,
   compileCommonJs,
@@ -31,10 +32,7 @@ export interface GraphParts {
   readonly read: (file: string) => string;
 }
 
-/**
- * The local modules, each evaluated once per generation and shared by all that import it. Packages and Node.js modules
- * are left to Node.js.
- */
+/** The local modules. Each is evaluated once per generation and shared by all its importers. Node.js loads packages and its own modules. */
 export class ModuleGraph {
   readonly parts: GraphParts;
   readonly #records = new Map<string, ModuleRecord>();
@@ -47,14 +45,14 @@ export class ModuleGraph {
     return this.#records;
   }
 
-  /** The current generation of a file; its evaluation starts here if this is the first to ask. */
+  /** The current generation of a file; the first request starts its evaluation. */
   open(file: string): ModuleRecord {
     const record = this.#current(file);
     this.#start(record);
     return record;
   }
 
-  /** An import by a module: static or dynamic. Within a cycle it is the namespace as far as it has got. */
+  /** An import by a module: static or dynamic. Within an import cycle the namespace may still be incomplete. */
   async import(
     importer: ModuleRecord,
     specifier: string,
@@ -67,16 +65,17 @@ export class ModuleGraph {
     return withNames(await this.#importOutside(importer, target, names, reexports), names);
   }
 
-  /** A local module for `require`: it and everything below it is evaluated before this returns. */
+  /** A local module for `require`: the module and all its imports are evaluated before this returns. */
   requireLocal(importer: ModuleRecord, file: string): ModuleRecord {
     if (importer.abandoned) throw abandoned(importer);
     const record = this.#current(file);
     link(importer, record);
     if (record.state === "new") this.#evaluateSync(importer, record);
-    // A cycle gives what is there so far; another load's unfinished module gives nothing.
+    // A cycle returns the exports so far. The unfinished module of another load cannot be returned.
     const isReady = record.state === "done" || record.commonjs !== undefined || waitsFor(record, importer);
-    if (!isReady) throw stillEvaluating(record, importer);
-    return record;
+    if (isReady) return record;
+    const message = `${importer.file} requires ${record.file}, which is still being evaluated. Use import() instead.`;
+    throw new ModuleError("MODULE_THREW", message, { file: importer.file });
   }
 
   resolve(importer: ModuleRecord, specifier: string, kind: ImportKind, base: string = importer.file): Resolved {
@@ -84,7 +83,7 @@ export class ModuleGraph {
     return this.parts.resolver.resolve({ specifier, importer: base, kind, missed });
   }
 
-  /** Reads and transforms a file as its package and compiler settings say. */
+  /** Reads a file and transforms it by its package and compiler settings. */
   prepare(record: ModuleRecord): TransformedSource {
     const config = this.parts.configs.of(record.file);
     for (const input of config.inputs) record.inputs.add(input);
@@ -94,7 +93,7 @@ export class ModuleGraph {
     return this.parts.transforms.prepare(record.file, text, config.settings);
   }
 
-  /** Forgets the generations that these paths are part of, and everything that imports them. */
+  /** Forgets the modules that depend on these paths, and all their importers. */
   invalidate(paths: ReadonlySet<string>): ReadonlySet<string> {
     const stale = new Set<ModuleRecord>();
     for (const record of this.#records.values()) if (dependsOn(record, paths)) stale.add(record);
@@ -111,7 +110,7 @@ export class ModuleGraph {
     record.importers.clear();
   }
 
-  /** Gives up what is still being evaluated for `root` and for none of `others`: it may never end. */
+  /** Abandons the evaluations that only `root` waits for, and none of `others`: they may never end. */
   abandon(root: ModuleRecord, others: Iterable<ModuleRecord>): void {
     const needed = new Set<ModuleRecord>();
     for (const other of others) for (const record of withImports(other)) needed.add(record);
@@ -131,31 +130,18 @@ export class ModuleGraph {
   ): Promise<Namespace> {
     const record = this.#current(file);
     link(importer, record);
-    if (record.state !== "done" && !waitsFor(record, importer)) await this.#finish(importer, record);
+    if (record.state !== "done" && !waitsFor(record, importer)) {
+      // Set before the start, so that an import back to the importer is detected as a cycle.
+      importer.awaiting.add(record);
+      try {
+        this.#start(record);
+        await record.settled;
+      } finally {
+        importer.awaiting.delete(record);
+      }
+    }
     if (record.state === "done") checkNames(importer, specifier, record, names, reexports);
     return record.namespace;
-  }
-
-  async #finish(importer: ModuleRecord, record: ModuleRecord): Promise<void> {
-    // Before it starts: what it imports must see that a way back to the importer is a cycle.
-    importer.awaiting.add(record);
-    try {
-      this.#start(record);
-      await record.settled;
-    } finally {
-      importer.awaiting.delete(record);
-    }
-  }
-
-  async #importHost(
-    importer: ModuleRecord,
-    id: string,
-    names: readonly string[],
-    reexports: ReadonlySet<string> | undefined,
-  ): Promise<Namespace> {
-    const namespace = await this.parts.hosts.load(id);
-    checkNames(importer, id, { namespace }, names, reexports);
-    return namespace;
   }
 
   async #importOutside(
@@ -165,7 +151,11 @@ export class ModuleGraph {
     reexports: ReadonlySet<string> | undefined,
   ): Promise<Namespace> {
     if ("file" in target) return importNative(target.file);
-    if (target.kind === "host") return this.#importHost(importer, target.id, names, reexports);
+    if (target.kind === "host") {
+      const namespace = await this.parts.hosts.load(target.id);
+      checkNames(importer, target.id, { namespace }, names, reexports);
+      return namespace;
+    }
     const namespace = await importUrl(target.id);
     return /^(?:node:)?module$/.test(target.id) ? wrapNodeModule(namespace, this, importer) : namespace;
   }
@@ -182,7 +172,7 @@ export class ModuleGraph {
     if (record.state !== "new") return;
     record.state = "evaluating";
     record.settled = this.#evaluate(record);
-    // Whoever awaits it hears of a failure; if nobody does any more, it is not an unhandled rejection.
+    // Awaiting callers see the failure; without one it must not become an unhandled rejection.
     record.settled.catch(() => {});
   }
 
@@ -190,8 +180,13 @@ export class ModuleGraph {
     try {
       const prepared = this.prepare(record);
       if (prepared.usesCommonJs && !this.parts.hosts.isComplete) await this.parts.hosts.loadAll();
-      if (prepared.kind === "esm") await runAsync(this, record, prepared);
-      else runSync(this, record, prepared);
+      if (prepared.kind === "esm") {
+        // Static imports are evaluated first, in order, each completely.
+        const run = compileAsync(prepared.code, nameOf(record), prepared.usesCommonJs);
+        const importModule: ModuleBindings["importModule"] = (specifier, metadata) =>
+          this.import(record, specifier, metadata?.importedNames, prepared.reexports);
+        await run({ ...commonBindings(this, record, prepared), importModule });
+      } else runSync(this, record, prepared);
       record.state = "done";
     } catch (error) {
       this.#fail(record);
@@ -232,24 +227,17 @@ function dependsOn(record: ModuleRecord, paths: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Evaluates an ES module; static imports first, in order, each to its end. */
-async function runAsync(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): Promise<void> {
-  const run = compileAsync(prepared.code, nameOf(record), prepared.usesCommonJs);
-  const importModule: ModuleBindings["importModule"] = (specifier, metadata) =>
-    graph.import(record, specifier, metadata?.importedNames, prepared.reexports);
-  await run({ ...commonBindings(graph, record, prepared), importModule });
-}
-
 /** Evaluates JSON, CommonJS, or an ES module without top-level await, before it returns. */
 function runSync(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): void {
-  if (prepared.kind === "json") runJson(record, prepared.code);
-  else if (prepared.kind === "commonjs") runCommonJs(graph, record, prepared.code);
-  else runEsmSync(graph, record, prepared);
-}
-
-function runJson(record: ModuleRecord, text: string): void {
-  record.commonjs = { exports: parseJson(record.file, text) };
-  fillFromCommonJs(record.namespace, record.commonjs.exports);
+  if (prepared.kind === "json") {
+    record.commonjs = { exports: parseJson(record.file, prepared.code) };
+    fillFromCommonJs(record.namespace, record.commonjs.exports);
+  } else if (prepared.kind === "commonjs") runCommonJs(graph, record, prepared.code);
+  else {
+    const run = compileForRequire(record, prepared);
+    const importModule = (specifier: string): unknown => requireFrom(graph, record, record.file, specifier, "namespace");
+    run({ ...commonBindings(graph, record, prepared), importModule });
+  }
 }
 
 function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): void {
@@ -266,7 +254,7 @@ function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): vo
     paths: [],
     require,
   };
-  // Visible before it runs, so that modules requiring each other see what is there already.
+  // Assigned before the module runs, so that modules requiring each other see the exports so far.
   record.commonjs = module;
   const run = compileCommonJs(code, nameOf(record));
   Reflect.apply(run, module.exports, [
@@ -282,12 +270,6 @@ function runCommonJs(graph: ModuleGraph, record: ModuleRecord, code: string): vo
   fillFromCommonJs(record.namespace, module.exports);
 }
 
-function runEsmSync(graph: ModuleGraph, record: ModuleRecord, prepared: TransformedSource): void {
-  const run = compileForRequire(record, prepared);
-  const importModule = (specifier: string): unknown => requireFrom(graph, record, record.file, specifier, "namespace");
-  run({ ...commonBindings(graph, record, prepared), importModule });
-}
-
 function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: TransformedSource): ReturnType<typeof compileSync> {
   try {
     return compileSync(code, nameOf(record), usesCommonJs);
@@ -297,7 +279,7 @@ function compileForRequire(record: ModuleRecord, { code, usesCommonJs }: Transfo
   }
 }
 
-/** How what is compiled is called in stacks, and how debuggers find its source. */
+/** The name of compiled code in stacks, and the source map comment for debuggers. */
 function nameOf({ script, url }: ModuleRecord): ScriptName {
   return { address: script?.address ?? url, commentFor: (code, head) => (script === undefined ? "" : debugComment(code, head, script)) };
 }
@@ -323,7 +305,7 @@ function resolveToUrl(graph: ModuleGraph, record: ModuleRecord, specifier: strin
   return resolved.kind === "builtin" && !resolved.id.startsWith("node:") ? `node:${resolved.id}` : resolved.id;
 }
 
-/** The `require` of one local module: local files through the graph, everything else as Node.js does it. */
+/** The `require` of one local module: local files load through the graph, all others through Node.js. */
 function requireFor(graph: ModuleGraph, record: ModuleRecord, base: string): NodeJS.Require {
   const native = createRequire(base);
   const require = (specifier: string): unknown => requireFrom(graph, record, base, specifier, "exports");
@@ -346,18 +328,22 @@ type RequireView = "exports" | "namespace";
 /** One synchronous load: what CommonJS sees (`exports`), or what an ES module evaluated by `require` sees (`namespace`). */
 function requireFrom(graph: ModuleGraph, record: ModuleRecord, base: string, specifier: string, as: RequireView): unknown {
   const target = graph.resolve(record, specifier, as === "exports" ? "require" : "import", base);
-  if (target.kind === "local") return viewOf(graph.requireLocal(record, target.file), as);
-  if (target.kind === "host") return graph.parts.hosts.get(target.id) ?? hostNotReady(target.id, record);
+  if (target.kind === "local") {
+    const { commonjs, namespace, state } = graph.requireLocal(record, target.file);
+    if (commonjs === undefined) return namespace;
+    if (as === "exports") return commonjs.exports;
+    return state === "done" ? namespace : toNamespace(commonjs.exports);
+  }
+  if (target.kind === "host") {
+    const loaded = graph.parts.hosts.get(target.id);
+    if (loaded !== undefined) return loaded;
+    const message = `"${target.id}" is not loaded yet when ${record.file} requires it. Use import.`;
+    throw new ModuleError("MODULE_NOT_FOUND", message, { file: record.file });
+  }
   if (target.kind === "url") throw new ModuleError("MODULE_NOT_FOUND", `require() cannot load ${specifier}.`, { file: record.file });
   const exports: unknown = createRequire(base)("file" in target ? target.file : target.id);
   if (/^(?:node:)?module$/.test(specifier)) return wrapNodeModule(exports as Namespace, graph, record)["default"];
   return as === "exports" ? exports : toNamespace(exports);
-}
-
-function viewOf({ commonjs, namespace, state }: ModuleRecord, as: RequireView): unknown {
-  if (commonjs === undefined) return namespace;
-  if (as === "exports") return commonjs.exports;
-  return state === "done" ? namespace : toNamespace(commonjs.exports);
 }
 
 function toNamespace(exports: unknown): unknown {
@@ -367,33 +353,24 @@ function toNamespace(exports: unknown): unknown {
   return namespace;
 }
 
-function hostNotReady(key: string, record: ModuleRecord): never {
-  throw new ModuleError("MODULE_NOT_FOUND", `"${key}" is not loaded yet when ${record.file} requires it. Use import.`, {
-    file: record.file,
-  });
-}
-
 /**
- * `node:module` for local modules: a `require` that a module makes for itself must give the current helper, and Node.js
- * would give the one it saw first.
+ * `node:module` for local modules: `createRequire` in a module must return the current version of a helper, and Node.js would
+ * return the first one it loaded.
  */
 function wrapNodeModule(namespace: Namespace, graph: ModuleGraph, record: ModuleRecord): Namespace {
   const nodeModule = (namespace["default"] ?? namespace) as object;
-  const createLocalRequire = (from: string | URL): NodeJS.Require => requireFor(graph, record, toFile(from));
+  const createLocalRequire = (from: string | URL): NodeJS.Require => {
+    const text = String(from);
+    return requireFor(graph, record, text.startsWith("file:") ? fileURLToPath(new URL(text)) : resolve(text));
+  };
   const wrapped = new Proxy(nodeModule, {
     get: (target, key) => (key === "createRequire" ? createLocalRequire : Reflect.get(target, key)),
   });
   return Object.freeze({ ...namespace, createRequire: createLocalRequire, default: wrapped, Module: wrapped });
 }
 
-function toFile(from: string | URL): string {
-  const text = String(from);
-  if (!text.startsWith("file:")) return resolve(text);
-  return fileURLToPath(new URL(text));
-}
-
 /**
- * JavaScript fails to link when a name is missing. A name that TypeScript only passes on may have been a type.
+ * JavaScript fails to link when an imported name is missing. A re-exported name may have been a type in TypeScript.
  * @throws ModuleError `MODULE_EXPORT_MISSING`
  */
 function checkNames(
@@ -414,9 +391,4 @@ function checkNames(
 
 function abandoned(record: ModuleRecord): ModuleError {
   return new ModuleError("MODULE_ABANDONED", `${record.file} was abandoned while it was being evaluated.`, { file: record.file });
-}
-
-function stillEvaluating(record: ModuleRecord, importer: ModuleRecord): ModuleError {
-  const message = `${importer.file} requires ${record.file}, which is still being evaluated. Use import() instead.`;
-  return new ModuleError("MODULE_THREW", message, { file: importer.file });
 }

@@ -1,32 +1,32 @@
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Namespace } from "./host-modules.ts";
-import type { ModuleScript } from "./source-positions.ts";
+import type { ModuleScript } from "./module-scripts.ts";
 
 /** One generation of one local file. */
 export interface ModuleRecord {
   readonly file: string;
   readonly url: string;
-  /** What ES modules see of it; filled while it is evaluated. */
+  /** The namespace for ES modules; filled during evaluation. */
   readonly namespace: Record<string, unknown>;
-  /** What `require` gives, for CommonJS and JSON. */
+  /** The result of `require`, for CommonJS and JSON. */
   commonjs: { exports: unknown } | undefined;
-  /** sha256 of the text it was made from; undefined until that is read. */
+  /** sha256 of its text; undefined until the text is read. */
   hash: string | undefined;
-  /** That text, as stacks and debuggers know it. */
+  /** The compiled text, as stacks and debuggers identify it. */
   script: ModuleScript | undefined;
   state: "new" | "evaluating" | "done" | "failed";
   settled: Promise<void>;
   readonly imports: Set<ModuleRecord>;
-  /** Only current generations: a replaced module is not kept alive by what it imported. */
+  /** Only current generations: the imports of a replaced module must not keep it alive. */
   readonly importers: Set<ModuleRecord>;
-  /** What it waits for right now. A chain of these that leads back is an import cycle. */
+  /** The modules it waits for now. A chain of these that leads back to it is an import cycle. */
   readonly awaiting: Set<ModuleRecord>;
-  /** Paths other than local modules that it depends on: configuration, and what was looked for and not found. */
+  /** Paths other than local modules that it depends on: configuration files, and candidate paths that did not exist. */
   readonly inputs: Set<string>;
-  /** No longer what an import of this file gives; its handlers may still run. */
+  /** Replaced: imports of this file return a newer generation. Its handlers may still run. */
   dropped: boolean;
-  /** Nobody waits for its evaluation any more: whatever it does next fails. */
+  /** No caller waits for its evaluation any longer: its next import fails. */
   abandoned: boolean;
 }
 
@@ -68,13 +68,13 @@ export function waitsFor(from: ModuleRecord, target: ModuleRecord): boolean {
 
 export function createNamespace(): Record<string, unknown> {
   const namespace: Record<string, unknown> = Object.create(null);
-  // As Node.js marks what require() of an ES module gives, so that compiled CommonJS finds the default export.
+  // The mark that Node.js sets in require() of an ES module, so that compiled CommonJS finds the default export.
   Object.defineProperty(namespace, "__esModule", { value: true, configurable: true });
   Object.defineProperty(namespace, Symbol.toStringTag, { value: "Module", configurable: true });
   return namespace;
 }
 
-/** Live names for what a CommonJS module exports: its `module.exports` as the default, and each key of it. */
+/** Live bindings to a CommonJS module: `module.exports` as the default, and each of its keys. */
 export function fillFromCommonJs(namespace: Record<string, unknown>, exports: unknown): void {
   defineGetter(namespace, "default", () => exports);
   if ((typeof exports !== "object" && typeof exports !== "function") || exports === null) return;
@@ -83,7 +83,7 @@ export function fillFromCommonJs(namespace: Record<string, unknown>, exports: un
   }
 }
 
-/** `export *`: all but the default, and nothing that is there by a name of its own. */
+/** `export *`: all names except the default and those that the module exports itself. */
 export function exportAll(namespace: Record<string, unknown>, source: object): void {
   for (const key of Object.keys(source)) {
     if (key !== "default" && !Object.hasOwn(namespace, key)) defineGetter(namespace, key, () => (source as Namespace)[key]);
@@ -94,7 +94,7 @@ function defineGetter(namespace: object, key: string, get: () => unknown): void 
   Object.defineProperty(namespace, key, { enumerable: true, configurable: true, get });
 }
 
-/** What `import.meta` is in a module. */
+/** The `import.meta` of a module. */
 export function createMeta(record: ModuleRecord, resolve: (specifier: string) => string): object {
   return Object.assign(Object.create(null), { url: record.url, filename: record.file, dirname: dirname(record.file), resolve });
 }

@@ -24,19 +24,19 @@ export interface FolderConfig {
   readonly tsconfig: string | undefined;
   readonly compilerOptions: CompilerOptions;
   readonly settings: SourceSettings;
-  /** Where `paths` and `baseUrl` would have a specifier lead, best first. */
+  /** The candidates of `paths` and `baseUrl` for a specifier, best first. */
   readonly matchPaths: (specifier: string) => readonly string[];
-  /** Every path that was read or looked for: a change of one of them changes this. */
+  /** Every path that was read or tried: a change of one of them invalidates this. */
   readonly inputs: readonly string[];
 }
 
 export interface PackageConfigsOptions {
   readonly files?: ModuleFiles;
-  /** The folder above which nothing is looked for. Absent: the root of the file system, or of an installed package. */
+  /** The topmost folder of the search. Absent: the root of the file system, or of an installed package. */
   readonly top?: string;
 }
 
-/** Reads package.json and tsconfig.json, once per folder, until told that one changed. */
+/** Reads package.json and tsconfig.json, once per folder, until `invalidate`. */
 export class PackageConfigs {
   readonly #folders = new Map<string, FolderConfig>();
   readonly #report: (diagnostic: Diagnostic) => void;
@@ -53,12 +53,19 @@ export class PackageConfigs {
     const folder = dirname(file);
     const known = this.#folders.get(folder);
     if (known) return known;
-    const config = this.#read(folder);
+    const inputs: string[] = [];
+    const found = this.#findUp(folder, "package.json", inputs, this.#top);
+    const facts = found === undefined ? undefined : readPackage(found, this.#files);
+    const tsconfig = this.#findUp(folder, "tsconfig.json", inputs, this.#top ?? installedRoot(folder));
+    const parsed = tsconfig === undefined ? noTsconfig : this.#readTsconfig(tsconfig, inputs);
+    const transform = toTransformOptions(parsed.compilerOptions);
+    const settings = { packageType: facts?.type, transform, key: `${facts?.type} ${canonicalJson(transform)}` };
+    const config: FolderConfig = { package: facts, tsconfig, ...parsed, settings, inputs };
     this.#folders.set(folder, config);
     return config;
   }
 
-  /** Forgets what was read from these paths. */
+  /** Forgets the folders whose configuration depends on these paths. */
   invalidate(paths: ReadonlySet<string>): void {
     for (const [folder, config] of this.#folders) {
       if (config.inputs.some((input) => paths.has(input))) this.#folders.delete(folder);
@@ -69,21 +76,10 @@ export class PackageConfigs {
     this.#folders.clear();
   }
 
-  #read(folder: string): FolderConfig {
-    const inputs: string[] = [];
-    const found = this.#findUp(folder, "package.json", inputs, this.#top);
-    const facts = found === undefined ? undefined : readPackage(found, this.#files);
-    const tsconfig = this.#findUp(folder, "tsconfig.json", inputs, this.#top ?? installedRoot(folder));
-    const parsed = tsconfig === undefined ? NO_TSCONFIG : this.#readTsconfig(tsconfig, inputs);
-    const transform = toTransformOptions(parsed.compilerOptions);
-    const settings = { packageType: facts?.type, transform, key: `${facts?.type} ${canonicalJson(transform)}` };
-    return { package: facts, tsconfig, ...parsed, settings, inputs };
-  }
-
   #findUp(folder: string, name: string, inputs: string[], top: string | undefined): string | undefined {
     for (let at = folder; ; at = dirname(at)) {
       const candidate = join(at, name);
-      // A package.json of `node_modules` itself belongs to nobody.
+      // A package.json directly in `node_modules` belongs to no package.
       if (basename(at) !== "node_modules") inputs.push(candidate);
       if (basename(at) !== "node_modules" && this.#files.isFile(candidate)) return candidate;
       if (at === top || dirname(at) === at) return undefined;
@@ -94,25 +90,25 @@ export class PackageConfigs {
     const cache: Map<string, string> = this.#files === diskFiles ? new Map() : new AnsweringCache(this.#files);
     try {
       const config = parseTsconfig(path, cache);
-      const matchPaths = createPathsMatcher({ path, config }) ?? NO_TSCONFIG.matchPaths;
+      const matchPaths = createPathsMatcher({ path, config }) ?? noTsconfig.matchPaths;
       return { compilerOptions: (config.compilerOptions ?? {}) as CompilerOptions, matchPaths };
     } catch (error) {
       if (isUntrusted(error)) throw error;
       const message = `${path} is ignored: ${errorMessage(error)}. Fix it; until then its compiler options and paths do not apply.`;
       this.#report({ severity: "warning", code: "TSCONFIG_INVALID", message, file: path });
-      return NO_TSCONFIG;
+      return noTsconfig;
     } finally {
-      // The parser's cache is keyed by what it did: this is how the files behind `extends` become known.
-      for (const key of cache.keys()) if (key.startsWith(READ)) inputs.push(join(key.slice(READ.length).replace(/:utf8$/, "")));
+      // The keys of the parser's cache name its file accesses, which reveals the files behind `extends`.
+      for (const key of cache.keys()) if (key.startsWith(readCall)) inputs.push(join(key.slice(readCall.length).replace(/:utf8$/, "")));
     }
   }
 }
 
-const READ = "readFileSync:";
+const readCall = "readFileSync:";
 
 /**
- * The parser asks its cache before it asks node:fs, with keys such as `readFileSync:<path>:utf8`. This cache knows each answer,
- * so that no file system is asked. Its values are what those calls return, of whatever type.
+ * The parser asks its cache before it asks node:fs, with keys such as `readFileSync:<path>:utf8`. This cache answers each key
+ * itself, so that the file system is never accessed. Its values have the types that those calls return.
  */
 class AnsweringCache extends Map<string, string> {
   readonly #files: ModuleFiles;
@@ -124,7 +120,7 @@ class AnsweringCache extends Map<string, string> {
 
   override get(key: string): string | undefined {
     if (!this.has(key)) {
-      const [, call, path = ""] = FILE_CALL.exec(key) ?? [];
+      const [, call, path = ""] = fileCall.exec(key) ?? [];
       if (call !== undefined) this.set(key, this.#answer(call, join(path)) as string);
     }
     return super.get(key);
@@ -138,9 +134,9 @@ class AnsweringCache extends Map<string, string> {
   }
 }
 
-const FILE_CALL = /^(readFileSync|existsSync|realpathSync|statSync):(.*?)(?::utf8|:)?$/;
+const fileCall = /^(readFileSync|existsSync|realpathSync|statSync):(.*?)(?::utf8|:)?$/;
 
-const NO_TSCONFIG: Pick<FolderConfig, "compilerOptions" | "matchPaths"> = { compilerOptions: {}, matchPaths: () => [] };
+const noTsconfig: Pick<FolderConfig, "compilerOptions" | "matchPaths"> = { compilerOptions: {}, matchPaths: () => [] };
 
 /** The folder of the installed package that a file belongs to, undefined for a file that is not under `node_modules`. */
 export function installedRoot(file: string): string | undefined {
@@ -151,7 +147,7 @@ export function installedRoot(file: string): string | undefined {
   return parts.slice(0, length).join(sep);
 }
 
-/** Reads the facts of a package.json; what is broken or of the wrong type counts as absent. */
+/** Reads the relevant fields of a package.json. Broken files and fields of the wrong type count as absent. */
 export function readPackage(path: string, files: ModuleFiles = diskFiles): PackageFacts {
   const json = readJsonObject(path, files);
   const text = (key: string): string | undefined => (typeof json[key] === "string" ? json[key] : undefined);
@@ -165,7 +161,7 @@ function readJsonObject(path: string, files: ModuleFiles): Record<string, unknow
     return typeof json === "object" && json !== null ? { __proto__: null, ...json } : {};
   } catch (error) {
     if (isUntrusted(error)) throw error;
-    // Half-written or broken: its change is watched, and until then the folder has no package facts.
+    // Half-written or broken: the file is watched, and until it changes the folder has no package facts.
     return {};
   }
 }

@@ -4,8 +4,8 @@ import { errorMessage } from "../../base/errors.ts";
 import type { CheckedTree, FileGuard } from "../read-bounded.ts";
 import { ModuleError } from "./module-error.ts";
 
-/** More than any hand-written module; a bundle of this size belongs into a package. */
-const MAX_MODULE_BYTES = 4 * 1024 * 1024;
+/** More than any hand-written module. A bundle of this size belongs in a package. */
+const maxModuleBytes = 4 * 1024 * 1024;
 
 /** Reads a module's text: regular files only (a pipe would block for ever), of a bounded size, without the byte order mark. */
 export function readSource(file: string, guard?: FileGuard): string {
@@ -16,8 +16,8 @@ export function readSource(file: string, guard?: FileGuard): string {
   if (stats === undefined) throw new ModuleError("MODULE_NOT_FOUND", `${file} does not exist.`, { file, files: [file] });
   if (!stats.isFile())
     throw new ModuleError("MODULE_UNREADABLE", `${file} is not a regular file, so it cannot be loaded as a module.`, { file });
-  if (stats.size > MAX_MODULE_BYTES) {
-    const limit = MAX_MODULE_BYTES / 1024 / 1024;
+  if (stats.size > maxModuleBytes) {
+    const limit = maxModuleBytes / 1024 / 1024;
     const message = `${file} has ${stats.size} bytes, but the limit for a module is ${limit} MB. Move its data to a file that is read when needed.`;
     throw new ModuleError("MODULE_TOO_LARGE", message, { file });
   }
@@ -32,17 +32,17 @@ function withoutMark(text: string): string {
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
-/** What is at the path, or undefined, whatever the reason (missing, no access, not a path at all). */
+/** The entry at the path, or undefined for any reason (missing, no access, not a valid path). */
 export function statFile(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
-    // ENOTDIR, EACCES, ELOOP, a NUL in the path: for a loader there is no file.
+    // ENOTDIR, EACCES, ELOOP, a NUL in the path: a loader treats all of these as a missing file.
     return undefined;
   }
 }
 
-/** @throws ModuleError `MODULE_SYNTAX`, with the place if the engine tells one */
+/** @throws ModuleError `MODULE_SYNTAX`, with the position if the engine reports one */
 export function parseJson(file: string, text: string): unknown {
   try {
     return JSON.parse(text);
@@ -54,13 +54,13 @@ export function parseJson(file: string, text: string): unknown {
   }
 }
 
-/** Where modules and their configuration are looked for. */
+/** The file access of module resolution and configuration. */
 export interface ModuleFiles {
   isFile(path: string): boolean;
   isFolder(path: string): boolean;
-  /** The one path that a file is known by. Throws for what is not there. */
+  /** The canonical path of a file. Throws for a missing file. */
   realPath(path: string): string;
-  /** Throws for what cannot be read. */
+  /** Throws when the file cannot be read. */
   readText(path: string): string;
 }
 
@@ -71,7 +71,7 @@ export const diskFiles: ModuleFiles = {
   readText: (path) => readFileSync(path, "utf8"),
 };
 
-/** The files of a checked folder, by the names that they had when they were checked. Nothing outside of it exists. */
+/** The files of a checked folder, by their names at the time of the check. No other file exists for this loader. */
 export function checkedFiles(tree: CheckedTree): ModuleFiles {
   return {
     isFile: (path) => tree.kindOf(path) === "file",

@@ -9,98 +9,48 @@ import { decoratorHelpers } from "./decorators.ts";
 import { guardNesting } from "./guards.ts";
 import { ModuleError } from "./module-error.ts";
 
-/** How a file's package and compiler settings have it read. */
+/** The package and compiler settings that affect the transform of a file. */
 export interface SourceSettings {
   /** The `type` of its package.json. */
   readonly packageType: string | undefined;
   readonly transform: TransformOptions;
-  /** Equal for settings that compile alike. */
+  /** Equal for settings with the same effect. */
   readonly key: string;
 }
 
-/** A module's text, ready to be compiled. `code` is the same for the same text and settings, wherever the file lies. */
+/** A module's text, ready to be compiled. `code` depends only on the text and the settings, not on the file's path. */
 export interface TransformedSource {
   readonly kind: "esm" | "commonjs" | "json";
   readonly code: string;
-  /** What it imports by static imports, as written. */
+  /** The specifiers of its static imports, as written. */
   readonly imports: readonly string[];
-  /** Names it passes on from other modules; in TypeScript such a name may be a type, which leaves no trace. */
+  /** Names that it re-exports; in TypeScript such a name may be a type, which does not exist at run time. */
   readonly reexports: ReadonlySet<string>;
   /** Whether it mentions `require`, `__filename` or `__dirname`. */
   readonly usesCommonJs: boolean;
-  /** From the last step back to the first; only made when a position is asked for. */
+  /** From the last step back to the first; created only when a position is needed. */
   readonly maps: readonly (SourceMap | string)[];
 }
 
-const SOURCE = /^\.(?:[cm]?[jt]s|[jt]sx)$/;
-const TYPESCRIPT = /\.[cm]?tsx?$/;
-const PARSER: string = createRequire(import.meta.url).resolve("oxc-transform");
+const sourceExtension = /^\.(?:[cm]?[jt]s|[jt]sx)$/;
+const typeScriptFile = /\.[cm]?tsx?$/;
+const parserPath: string = createRequire(import.meta.url).resolve("oxc-transform");
 
-export const isTypeScript = (file: string): boolean => TYPESCRIPT.test(file);
+export const isTypeScript = (file: string): boolean => typeScriptFile.test(file);
 
-/** Transforms one file's text. Throws `MODULE_SYNTAX` with the place of the first fault. */
+/** Transforms one file's text. Throws `MODULE_SYNTAX` with the position of the first error. */
 export function transformSource(file: string, text: string, settings: SourceSettings, withMaps = false): TransformedSource {
   const extension = extname(file);
-  if (extension === ".json") return { ...NOTHING, kind: "json", code: text };
-  if (!SOURCE.test(extension)) throw unknownKind(file, extension);
-  guardNesting(file, text, PARSER);
-  // Sloppy scripts stay as they are: nothing to take out, and line numbers are the file's own.
-  if (extension === ".cjs" && !DYNAMIC_IMPORT.test(text)) return plainCommonJs(file, text);
-  const plain = stripTypes(file, text, settings, withMaps);
-  const kind = moduleKind(extension, settings.packageType, plain);
-  if (kind === "commonjs" && extension === ".js" && !DYNAMIC_IMPORT.test(text)) return plainCommonJs(file, text);
-  return lowered(file, kind, plain, withMaps);
-}
-
-interface Step {
-  readonly code: string;
-  readonly maps: readonly (SourceMap | string)[];
-  readonly runner: { readonly code: string; readonly deps: readonly string[]; readonly map?: SourceMap };
-}
-
-const DYNAMIC_IMPORT = /\bimport\s*\(/;
-const NOTHING = { imports: [], reexports: new Set<string>(), usesCommonJs: false, maps: [] };
-
-function plainCommonJs(file: string, text: string): TransformedSource {
-  const code = text.startsWith("#!") ? `//${text}` : text;
-  const failure = failureOf(() => compileCommonJs(code, trialName()));
-  if (failure !== undefined) {
-    const parsed = transformSync(file, text, { sourceType: "commonjs", lang: "js" });
-    throw syntaxError(file, text, parsed.errors, failure);
-  }
-  return { ...NOTHING, kind: "commonjs", code, usesCommonJs: true };
-}
-
-function stripTypes(file: string, text: string, settings: SourceSettings, withMaps: boolean): Step {
+  if (extension === ".json") return { ...noImports, kind: "json", code: text };
+  if (!sourceExtension.test(extension)) throw unknownKind(file, extension);
+  guardNesting(file, text, parserPath);
+  // Sloppy scripts stay unchanged: they contain no types, and their line numbers are those of the file.
+  if (extension === ".cjs" && !dynamicImport.test(text)) return plainCommonJs(file, text);
   const result = transformSync(file, text, { ...settings.transform, sourcemap: withMaps });
   if (result.errors.some((error) => error.severity === "Error")) throw syntaxError(file, text, result.errors);
-  return runnerStep(file, result.code, result.map ? [result.map] : [], withMaps);
-}
-
-function runnerStep(file: string, stripped: string, maps: Step["maps"], withMaps: boolean): Step {
-  const code = stripped.replace(HASH_BANG, "//$&").replace(DEFAULT_AND_NAMESPACE, "import $1 from $3;import * as $2 from $3;");
-  // Types are gone, so the text is JavaScript now, whatever the file's name says.
-  const runner = moduleRunnerTransformSync(`${file}.js`, code, { sourcemap: withMaps });
-  if (runner.errors.length > 0) throw syntaxError(file, code, runner.errors);
-  return { code, maps, runner };
-}
-
-const HASH_BANG = /^#!/;
-// `import a, * as b` loses its default in the transform that follows (oxc-transform 0.151); two imports do not.
-const DEFAULT_AND_NAMESPACE = /^import ([\w$]+), \* as ([\w$]+) from ("[^"\n]*")(?: with \{[^}\n]*\})?;$/gm;
-const MODULE_SYNTAX = /__vite_ssr_(?:exports__|exportAll__|import_meta__)/;
-const SCRIPT_WORDS = /\b(?:module|exports|require|__dirname|__filename)\b/;
-
-function moduleKind(extension: string, packageType: string | undefined, step: Step): "esm" | "commonjs" {
-  if (extension === ".mjs" || extension === ".mts") return "esm";
-  if (step.runner.deps.length > 0 || MODULE_SYNTAX.test(step.runner.code)) return "esm";
-  if (extension === ".cjs" || extension === ".cts") return "commonjs";
-  if (packageType === "module") return "esm";
-  if (TYPESCRIPT.test(extension) && !SCRIPT_WORDS.test(step.code)) return "esm";
-  return /\bawait\b/.test(step.code) && failureOf(() => compileSync(step.code, trialName(), true)) !== undefined ? "esm" : "commonjs";
-}
-
-function lowered(file: string, kind: "esm" | "commonjs", plain: Step, withMaps: boolean): TransformedSource {
+  const plain = runnerStep(file, result.code, result.map ? [result.map] : [], withMaps);
+  const kind = moduleKind(extension, settings.packageType, plain);
+  if (kind === "commonjs" && extension === ".js" && !dynamicImport.test(text)) return plainCommonJs(file, text);
   const prepared = toPrepared(kind, plain);
   const failure = compileFailure(prepared);
   if (failure === undefined) return prepared;
@@ -112,27 +62,69 @@ function lowered(file: string, kind: "esm" | "commonjs", plain: Step, withMaps: 
   return second;
 }
 
+interface Step {
+  readonly code: string;
+  readonly maps: readonly (SourceMap | string)[];
+  readonly runner: { readonly code: string; readonly deps: readonly string[]; readonly map?: SourceMap };
+}
+
+const dynamicImport = /\bimport\s*\(/;
+const noImports = { imports: [], reexports: new Set<string>(), usesCommonJs: false, maps: [] };
+
+function plainCommonJs(file: string, text: string): TransformedSource {
+  const code = text.startsWith("#!") ? `//${text}` : text;
+  const failure = failureOf(() => compileCommonJs(code, trialName()));
+  if (failure !== undefined) {
+    const parsed = transformSync(file, text, { sourceType: "commonjs", lang: "js" });
+    throw syntaxError(file, text, parsed.errors, failure);
+  }
+  return { ...noImports, kind: "commonjs", code, usesCommonJs: true };
+}
+
+function runnerStep(file: string, stripped: string, maps: Step["maps"], withMaps: boolean): Step {
+  const code = stripped.replace(hashBang, "//$&").replace(defaultAndNamespace, "import $1 from $3;import * as $2 from $3;");
+  // The types are stripped, so the text is JavaScript regardless of the file's extension.
+  const runner = moduleRunnerTransformSync(`${file}.js`, code, { sourcemap: withMaps });
+  if (runner.errors.length > 0) throw syntaxError(file, code, runner.errors);
+  return { code, maps, runner };
+}
+
+const hashBang = /^#!/;
+// `import a, * as b` loses its default in the transform that follows (oxc-transform 0.151); two imports do not.
+const defaultAndNamespace = /^import ([\w$]+), \* as ([\w$]+) from ("[^"\n]*")(?: with \{[^}\n]*\})?;$/gm;
+const moduleSyntax = /__vite_ssr_(?:exports__|exportAll__|import_meta__)/;
+const scriptWords = /\b(?:module|exports|require|__dirname|__filename)\b/;
+
+function moduleKind(extension: string, packageType: string | undefined, step: Step): "esm" | "commonjs" {
+  if (extension === ".mjs" || extension === ".mts") return "esm";
+  if (step.runner.deps.length > 0 || moduleSyntax.test(step.runner.code)) return "esm";
+  if (extension === ".cjs" || extension === ".cts") return "commonjs";
+  if (packageType === "module") return "esm";
+  if (typeScriptFile.test(extension) && !scriptWords.test(step.code)) return "esm";
+  return /\bawait\b/.test(step.code) && failureOf(() => compileSync(step.code, trialName(), true)) !== undefined ? "esm" : "commonjs";
+}
+
 function tryLower(file: string, code: string, failure: unknown): ReturnType<typeof lowerSyntax> {
-  // A stack overflow of the compiler is a RangeError; another compiler would not help.
+  // A RangeError is a stack overflow of the compiler, which another compiler would not avoid.
   if (!(failure instanceof SyntaxError)) throw syntaxError(file, "", [], failure);
   try {
     return lowerSyntax(code);
   } catch {
-    // It does not understand it either: the engine's own message says more.
+    // Lowering failed too. The engine's own message is more helpful.
     throw syntaxError(file, "", [], failure);
   }
 }
 
 function toPrepared(kind: "esm" | "commonjs", step: Step): TransformedSource {
   const { code, deps, map } = step.runner;
-  const reexports = new Set([...code.matchAll(REEXPORT)].map((match) => match[1]!));
-  const usesCommonJs = kind === "commonjs" || COMMONJS.test(code);
+  const reexports = new Set([...code.matchAll(reexport)].map((match) => match[1]!));
+  const usesCommonJs = kind === "commonjs" || commonJsWord.test(code);
   return { kind, code, imports: deps, reexports, usesCommonJs, maps: map ? [map, ...[...step.maps].reverse()] : [] };
 }
 
-const REEXPORT = /^\t\treturn __vite_ssr_import_\d+__\.([\w$]+);$/gm;
-// TypeScript's `import x = require("y")` becomes a require, and much of it was written to be compiled to CommonJS.
-const COMMONJS = /\b(?:require|__filename|__dirname)\b/;
+const reexport = /^\t\treturn __vite_ssr_import_\d+__\.([\w$]+);$/gm;
+// TypeScript's `import x = require("y")` becomes a require, and much TypeScript was written to be compiled to CommonJS.
+const commonJsWord = /\b(?:require|__filename|__dirname)\b/;
 
 function compileFailure({ kind, code }: TransformedSource): unknown {
   return failureOf(() => (kind === "esm" ? compileAsync(code, trialName(), true) : compileCommonJs(code, trialName())));
@@ -167,7 +159,7 @@ function utf16Offset(text: string, bytes: number): number {
   return Buffer.from(text, "utf8").subarray(0, bytes).toString("utf8").length;
 }
 
-/** What transformed code calls; the names are those of the transform. */
+/** The functions that transformed code calls; the transform defines the names. */
 export interface ModuleBindings {
   readonly exports: object;
   readonly importModule: (specifier: string, metadata?: { readonly importedNames?: readonly string[] }) => unknown;
@@ -178,21 +170,21 @@ export interface ModuleBindings {
   readonly commonJs: readonly unknown[];
 }
 
-/** What stacks and debuggers see of compiled code. */
+/** The names of compiled code in stacks and debuggers. */
 export interface ScriptName {
   readonly address: string;
-  /** A comment for debuggers, or nothing. `head`: the lines before the code. */
+  /** A source map comment for debuggers, or an empty string. `head`: the number of lines before the code. */
   commentFor(code: string, head: number): string;
 }
 
-/** For code that is compiled to see whether it can be. */
+/** For code that is compiled only to see whether it compiles. */
 export function trialName(): ScriptName {
   return { address: "", commentFor: () => "" };
 }
 
 type Compiled<Result> = (bindings: ModuleBindings) => Result;
 
-const PARAMETERS = [
+const moduleParameters = [
   "__vite_ssr_exports__",
   "__vite_ssr_import__",
   "__vite_ssr_dynamic_import__",
@@ -200,38 +192,39 @@ const PARAMETERS = [
   "__vite_ssr_exportAll__",
   "babelHelpers",
 ];
-const COMMONJS_WORDS = ["require", "__filename", "__dirname"];
+const commonJsWords = ["require", "__filename", "__dirname"];
 const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
 
 /** Lines that a function's head and our first line put before the code. */
-export const MODULE_LINE_OFFSET = 3;
+export const moduleLineOffset = 3;
 
-// Function constructors and not vm.Script or import(): V8 keeps what those compiled, and an old generation would never be freed.
+// Function constructors instead of vm.Script or import(): V8 keeps what those compiled, so old generations would never be
+// freed.
 export function compileAsync(code: string, name: ScriptName, withCommonJs = false): Compiled<Promise<void>> {
   return bind(new AsyncFunction(...parameters(withCommonJs), body(code, name)), withCommonJs);
 }
 
-/** The same module for `require`, which cannot wait: static imports become calls. Top-level await is a SyntaxError here. */
+/** The synchronous form of a module, for `require`: static imports become calls. Top-level await is a SyntaxError here. */
 export function compileSync(code: string, name: ScriptName, withCommonJs = false): Compiled<void> {
-  return bind(new Function(...parameters(withCommonJs), body(code.replace(STATIC_IMPORT, "$1$2"), name)), withCommonJs);
+  return bind(new Function(...parameters(withCommonJs), body(code.replace(staticImport, "$1$2"), name)), withCommonJs);
 }
 
 /** The CommonJS wrapper; lines and columns stay the file's own. */
 export function compileCommonJs(code: string, { address, commentFor }: ScriptName): (...parameters: readonly unknown[]) => unknown {
-  return compileFunction(code + commentFor(code, 0), COMMONJS_PARAMETERS, { filename: address }) as (
+  return compileFunction(code + commentFor(code, 0), commonJsParameters, { filename: address }) as (
     ...parameters: readonly unknown[]
   ) => unknown;
 }
 
-const COMMONJS_PARAMETERS = ["exports", "require", "module", "__filename", "__dirname", "__vite_ssr_dynamic_import__", "babelHelpers"];
-const STATIC_IMPORT = /^(const __vite_ssr_import_\d+__ = )await (__vite_ssr_import__\()/gm;
+const commonJsParameters = ["exports", "require", "module", "__filename", "__dirname", "__vite_ssr_dynamic_import__", "babelHelpers"];
+const staticImport = /^(const __vite_ssr_import_\d+__ = )await (__vite_ssr_import__\()/gm;
 
 function parameters(withCommonJs: boolean): string[] {
-  return withCommonJs ? [...PARAMETERS, ...COMMONJS_WORDS] : PARAMETERS;
+  return withCommonJs ? [...moduleParameters, ...commonJsWords] : moduleParameters;
 }
 
 function body(code: string, { address, commentFor }: ScriptName): string {
-  return `"use strict";\n${code}\n//# sourceURL=${address}${commentFor(code, MODULE_LINE_OFFSET)}`;
+  return `"use strict";\n${code}\n//# sourceURL=${address}${commentFor(code, moduleLineOffset)}`;
 }
 
 // biome-ignore lint/complexity/noBannedTypes: what the Function constructor returns has no narrower type
@@ -245,8 +238,8 @@ function bind<Result>(compiled: Function, withCommonJs: boolean): Compiled<Resul
 const require = createRequire(import.meta.url);
 
 /**
- * Rewrites syntax that this Node.js cannot run yet (decorators, accessors, `using`) into what it can. Slow the first
- * time, half a second, so only for texts that really need it.
+ * Rewrites syntax that this Node.js version cannot run yet (decorators, accessors, `using`). The first use takes half a second,
+ * so only texts that need it are lowered.
  */
 function lowerSyntax(code: string): { readonly code: string; readonly map: string } {
   const esbuild = require("esbuild-wasm") as typeof import("esbuild-wasm");
@@ -260,12 +253,12 @@ function lowerSyntax(code: string): { readonly code: string; readonly map: strin
   return { code: result.code, map: result.map };
 }
 
-const MAX_ENTRIES = 64;
-const MAX_CHARACTERS = 1_000_000;
+const maxEntries = 64;
+const maxCharacters = 1_000_000;
 
 /**
- * Transformed texts by content, so that switching a branch forth and back, touching a file, or checking it before
- * loading it costs one transform. Small on purpose: it only ever saves a tenth of a millisecond.
+ * Transformed texts by content, so that switching a branch back and forth, touching a file, or checking it before loading it
+ * costs one transform. The cache is small, because a hit saves only a tenth of a millisecond.
  */
 export class TransformCache {
   readonly #entries = new Map<string, TransformedSource>();
@@ -289,7 +282,7 @@ export class TransformCache {
 
   #shrink(): void {
     for (const [key, { code }] of this.#entries) {
-      if (this.#entries.size <= MAX_ENTRIES && this.#characters <= MAX_CHARACTERS) return;
+      if (this.#entries.size <= maxEntries && this.#characters <= maxCharacters) return;
       this.#entries.delete(key);
       this.#characters -= code.length;
     }

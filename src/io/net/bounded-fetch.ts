@@ -7,23 +7,23 @@ export interface FetchRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly signal: AbortSignal;
-  /** Of the body as it is after decompression. */
+  /** Limit of the body after decompression. */
   readonly maxBytes: number;
-  /** Default 5. With 0 none is followed: the answer that redirects is the response. */
+  /** Default 5. With 0 no redirect is followed: the redirecting response is returned. */
   readonly maxRedirects?: number;
   /**
-   * Asked before every request, the first included. Without it redirects are followed within the first address's
-   * origin only. A redirect from https to http is never followed.
+   * Called before every request, including the first. Without it, redirects are followed within the first URL's origin only. A
+   * redirect from https to http is never followed.
    */
   allowHost?(url: URL): boolean;
-  /** Asked about each redirect that would be followed otherwise. */
+  /** Called for each redirect that would be followed otherwise. */
   allowRedirect?(url: URL): boolean;
   /**
-   * A host whose name belongs to the public internet must not stand for an address of a private network. The address is looked
-   * up once, and is the one that is connected to.
+   * A public host name must not resolve to an address of a private network. The name is resolved once, and the connection uses
+   * that address.
    */
   readonly guardsPrivateNetworks?: boolean;
-  /** Asked about each address that a host stands for, in the same way. */
+  /** Called for each address that a host name resolves to. */
   allowAddress?(address: string, url: URL): boolean;
 }
 
@@ -43,26 +43,26 @@ export type FetchOutcome =
       readonly status: number;
       /** Names in lower case. */
       readonly headers: Readonly<Record<string, string>>;
-      /** Where the answer came from, after redirects. */
+      /** The final URL, after redirects. */
       readonly url: string;
       readonly bytes: Uint8Array;
-      /** The bytes in the character set that the answer names, else UTF-8. */
+      /** The body decoded by the charset of the response, else as UTF-8. */
       readonly text: string;
-      /** Whether there was more than allowed. */
+      /** Whether the body was longer than `maxBytes`. */
       readonly truncated: boolean;
     }
   | { readonly kind: "failed"; readonly reason: FetchFailure; readonly message: string };
 
 /**
- * One HTTP exchange with limits. Any status is a response; what keeps one from coming is a failure, never a throw. When
- * a redirect leads to another origin, headers that may hold credentials stay behind. Messages name the host only:
- * paths, queries and headers may hold secrets.
+ * One HTTP exchange with limits. Any status is a response; without a response the result is a failure. It never throws. A
+ * redirect to another origin drops headers that may contain credentials. Messages name the host only: paths, queries and
+ * headers may hold secrets.
  */
 export async function boundedFetch(request: FetchRequest): Promise<FetchOutcome> {
   const url = parseUrl(request.url);
   if (url === undefined) return failed("invalid-url", "The URL is not an http or https URL, or contains a user name and password.");
   const controller = new AbortController();
-  // The caller's signal may live long: nothing of ours, nor of the runtime's, is left on it.
+  // The caller's signal may live long, so no listener may stay on it.
   const waiting = onAbort(request.signal, () => controller.abort());
   try {
     return await follow(request, url, controller.signal);
@@ -72,7 +72,7 @@ export async function boundedFetch(request: FetchRequest): Promise<FetchOutcome>
     return failed("network", `The request to ${url.host} failed (${networkCode(error)}). Check the URL and the connection.`);
   } finally {
     waiting[Symbol.dispose]();
-    // Ends what is left of a body that was longer than wanted.
+    // Cancels the rest of a body that was longer than allowed.
     controller.abort();
   }
 }
@@ -105,7 +105,7 @@ async function follow(request: FetchRequest, url: URL, signal: AbortSignal): Pro
 
 function firstHop({ method, headers, body }: FetchRequest, url: URL): Hop | undefined {
   try {
-    // Checked here because the runtime's own message quotes the header that it dislikes.
+    // Checked here because the runtime's own message quotes the invalid header.
     const hop: Hop = { url, method: method.toUpperCase(), headers: new Headers(headers), body };
     new Request(url, { method: hop.method, ...(body === undefined ? {} : { body }) });
     return hop;
@@ -129,14 +129,14 @@ function nextHop(hop: Hop, status: number, url: URL | undefined, mayLeave: boole
   const isElsewhere = url.origin !== hop.url.origin;
   if (isElsewhere && (!mayLeave || (hop.url.protocol === "https:" && url.protocol === "http:"))) return undefined;
   const headers = isElsewhere ? harmless(hop.headers) : new Headers(hop.headers);
-  // As browsers do: 303, and a POST answered by 301 or 302, go on as GET.
+  // As browsers do: after a 303, and after a POST with 301 or 302, the next request is a GET.
   const becomesGet = (status === 303 && hop.method !== "HEAD") || (status < 303 && hop.method === "POST");
   if (!becomesGet) return { ...hop, url, headers };
   for (const name of ["content-type", "content-length", "content-encoding", "content-language"]) headers.delete(name);
   return { url, method: "GET", headers, body: undefined };
 }
 
-// Keys travel in headers of any name, so what may go on is listed and not what may not.
+// Credentials may be in headers of any name, so this is a list of allowed headers.
 function harmless(headers: Headers): Headers {
   const kept = new Headers();
   for (const name of ["accept", "accept-language", "content-type", "user-agent"]) {
@@ -159,7 +159,15 @@ async function receive(response: Response, url: URL, maxBytes: number): Promise<
     url: url.href,
     bytes,
     get text() {
-      return decode(bytes, headers["content-type"] ?? "", truncated);
+      const contentType = headers["content-type"] ?? "";
+      const charset = /;\s*charset="?([^";\s]+)/i.exec(contentType)?.[1] ?? "utf-8";
+      // "stream" omits an incomplete last character of a truncated body.
+      try {
+        return new TextDecoder(charset).decode(bytes, { stream: truncated });
+      } catch {
+        // An unknown charset.
+        return new TextDecoder().decode(bytes, { stream: truncated });
+      }
     },
     truncated,
   };
@@ -177,17 +185,6 @@ async function readBody({ body }: Response, maxBytes: number): Promise<{ bytes: 
     left -= chunk.length;
   }
   return { bytes: Buffer.concat(chunks), truncated: false };
-}
-
-function decode(bytes: Uint8Array, contentType: string, truncated: boolean): string {
-  const charset = /;\s*charset="?([^";\s]+)/i.exec(contentType)?.[1] ?? "utf-8";
-  // "stream" leaves out a last character that we have cut in two.
-  try {
-    return new TextDecoder(charset).decode(bytes, { stream: truncated });
-  } catch {
-    // A character set that nobody knows.
-    return new TextDecoder().decode(bytes, { stream: truncated });
-  }
 }
 
 function parseUrl(text: string, base?: URL): URL | undefined {

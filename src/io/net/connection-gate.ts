@@ -2,24 +2,24 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { isIP, type Socket } from "node:net";
 
 interface ConnectionLimits {
-  /** Connections that are open at the same time. */
+  /** The maximum of open connections. */
   readonly maxConnections: number;
   /** Milliseconds until a connection that was not admitted is closed. */
   readonly admissionMs: number;
 }
 
-/** Turns of the event loop: enough for what a client sent at once to be read and answered. */
+/** Turns of the event loop: enough to read and answer what a client sent immediately. */
 const graceTurns = 5;
 
 /**
- * Counts the connections of a listener. A connection is pending until its client has shown that it may call. Where there
- * are too many connections, pending ones make room, and those of the address that has most of them come first: nobody
- * can keep others out by connections that say nothing.
+ * Counts the connections of a listener. A connection is pending until its client has authenticated. When there are too many
+ * connections, pending ones are closed, first those of the address that has most, so that silent connections cannot keep other
+ * clients out.
  */
 export class ConnectionGate {
   readonly #limits: ConnectionLimits;
   readonly #admitted = new Set<Socket>();
-  /** By address; each in the order in which they came. */
+  /** By address, each in order of arrival. */
   readonly #pending = new Map<string, Map<Socket, NodeJS.Timeout>>();
   #pendingCount = 0;
   #isTrimming = false;
@@ -28,7 +28,7 @@ export class ConnectionGate {
     this.#limits = limits;
   }
 
-  /** Takes a new connection in as a pending one. False: admitted ones have used all room, and it was closed. */
+  /** Adds a new connection as pending. Returns false when admitted connections fill the limit; the new one was closed then. */
   add(socket: Socket): boolean {
     if (this.#admitted.size >= this.#limits.maxConnections) {
       socket.destroy();
@@ -48,7 +48,7 @@ export class ConnectionGate {
     return true;
   }
 
-  /** The client of a connection has shown that it may call. */
+  /** Marks a connection as admitted: its client has authenticated. */
   admit(socket: Socket): void {
     if (this.#removePending(socket, networkOf(socket.remoteAddress ?? ""))) this.#admitted.add(socket);
   }
@@ -64,7 +64,7 @@ export class ConnectionGate {
     return true;
   }
 
-  /** Not at once: of many connections that came in one turn, each is read from before any has to go. */
+  /** Delayed: of many connections that arrive in one turn, each is read from before any is closed. */
   #trimSoon(): void {
     if (this.#isTrimming || this.#excess <= 0) return;
     this.#isTrimming = true;
@@ -88,7 +88,7 @@ export class ConnectionGate {
   }
 }
 
-/** What one peer has addresses of: an address of IPv4, or a network of IPv6 (/64). */
+/** The unit that one peer controls: an IPv4 address, or an IPv6 network (/64). */
 function networkOf(address: string): string {
   const ipv4 = /(?:^|:)(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1];
   if (ipv4 !== undefined) return ipv4;
@@ -103,15 +103,15 @@ function afterTurns(turns: number, run: () => void): void {
   else setImmediate(afterTurns, turns - 1, run);
 }
 
-/** A token that nobody guesses. */
+/** A random token that cannot be guessed. */
 export function createConnectionToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Gives a comparison with one token. Its time tells nothing about how much of a wrong token was right. */
+/** Returns a constant-time comparison with a token. */
 export function createTokenCheck(expected: string): (given: string) => boolean {
   const known = digest(expected);
-  // Digests have one length, whatever the length of the text.
+  // timingSafeEqual requires equal lengths, which digests have.
   return (given) => timingSafeEqual(digest(given), known);
 }
 

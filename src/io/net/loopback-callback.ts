@@ -1,35 +1,31 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onAbort } from "../../base/wait-for.ts";
 
 export interface LoopbackCallbackOptions {
-  /** Undefined or 0: any that is free. */
+  /** Undefined or 0: any free port. */
   readonly port?: number | undefined;
-  /** How the address names this machine. Either way only IPv4's loopback is listened on. Default: `127.0.0.1`. */
+  /** The host name in the URL. The server always listens on the IPv4 loopback only. Default: `127.0.0.1`. */
   readonly hostname?: "127.0.0.1" | "localhost";
-  /** Such as `/callback`. */
+  /** For example `/callback`. */
   readonly path: string;
-  /** What a browser shows when it has come to the right place with what was waited for. */
+  /** The text of the page that the browser shows after an accepted request. */
   readonly thanks: string;
 }
 
-/** Waits for a browser to come back to this machine. Disposing of it closes the port. */
+/** Waits for a browser to be redirected to this machine. Disposing of it closes the port. */
 export interface LoopbackCallback extends AsyncDisposable {
-  /** Where it is to come. */
+  /** The redirect URL. */
   readonly url: string;
-  /**
-   * The first address that a browser came with and that is accepted; others are answered with an error page and change
-   * nothing. Rejects with the signal's reason.
-   */
+  /** The URL of the first accepted request. Other requests receive an error page and change nothing. Rejects with the signal's reason. */
   received(accepts: (address: URL) => boolean, signal: AbortSignal): Promise<URL>;
 }
 
 /**
- * Listens on the loopback interface for one visit. Any page in a browser, and any program on this machine, can send
- * requests here: so only a GET with this very Host and path is looked at, whether it is the right one is up to
- * `accepts`, and the pages that are answered never hold anything of the request.
- * Rejects with the system's error, such as `EADDRINUSE`.
+ * Listens on the loopback interface for one request. Any web page and any program on this machine can send requests here, so
+ * only a GET with this exact Host and path is considered, `accepts` decides whether it is the expected one, and the pages
+ * contain nothing from the request. Rejects with the system's error, such as `EADDRINUSE`.
  */
 export async function openLoopbackCallback(options: LoopbackCallbackOptions): Promise<LoopbackCallback> {
   let accepts: (address: URL) => boolean = () => false;
@@ -38,8 +34,17 @@ export async function openLoopbackCallback(options: LoopbackCallbackOptions): Pr
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     const address = addressOf(request, url);
     const status = statusOf(request, address, url, accepts);
-    answer(response, status, options.thanks);
-    // Only when the page has gone out: whoever waits is about to close the port.
+    response.writeHead(status, {
+      "content-type": "text/plain; charset=utf-8",
+      "x-content-type-options": "nosniff",
+      "cache-control": "no-store",
+      // The URL contains a code, which must not be sent on as a referrer.
+      "referrer-policy": "no-referrer",
+      "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+      connection: "close",
+    });
+    response.end(`${errorTexts[status] ?? options.thanks}\n`);
+    // Settled after the page was sent, because the caller then closes the port.
     if (status === 200) response.once("close", () => settle(address!));
   });
   await listen(server, options.port ?? 0);
@@ -83,7 +88,7 @@ function addressOf(request: IncomingMessage, url: string): URL | undefined {
 
 function statusOf(request: IncomingMessage, address: URL | undefined, url: string, accepts: (address: URL) => boolean): number {
   const { port, pathname } = new URL(url);
-  // A name that an attacker's DNS leads to this machine brings pages of theirs here.
+  // With DNS rebinding, a page of an attacker's host name can send requests here.
   if (request.headers.host !== `127.0.0.1:${port}` && request.headers.host !== `localhost:${port}`) return 403;
   if (address?.pathname !== pathname) return 404;
   if (request.method !== "GET") return 405;
@@ -96,16 +101,3 @@ const errorTexts: Readonly<Record<number, string>> = {
   404: "Not found.",
   405: "Only GET is allowed.",
 };
-
-function answer(response: ServerResponse, status: number, thanks: string): void {
-  response.writeHead(status, {
-    "content-type": "text/plain; charset=utf-8",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    // The address holds a code, which should not travel on.
-    "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    connection: "close",
-  });
-  response.end(`${errorTexts[status] ?? thanks}\n`);
-}

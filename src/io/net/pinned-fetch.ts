@@ -5,7 +5,7 @@ import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 import { PassThrough, pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 
-/** A host's name stands for an address that is not allowed. */
+/** A host name resolves to an address that is not allowed. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }
@@ -18,18 +18,18 @@ interface PinnedRequest {
 }
 
 /**
- * One HTTP exchange, redirects not followed, by a connection to an address that was allowed: the runtime's `fetch` looks a name
- * up by itself, so that it may connect to another address than one that was checked before.
+ * One HTTP exchange, redirects not followed, over a connection to an address that was checked: the runtime's `fetch` resolves
+ * names itself, so that it may connect to another address than the one that was checked.
  */
 export function pinnedFetch(request: PinnedRequest, signal: AbortSignal, isAllowed: (address: string) => boolean): Promise<Response> {
   const { url, method, headers, body } = request;
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  // No name is looked up for an address.
+  // A literal address is not resolved, so `lookup` is not called for it.
   if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(refused(url));
   return new Promise((resolve, reject) => {
     const send = url.protocol === "https:" ? httpsRequest : httpRequest;
     const sent = { "accept-encoding": "gzip, deflate, br", ...Object.fromEntries(headers) };
-    // A connection of its own: a kept one may lead to an address that is not allowed any more.
+    // A new connection: a kept-alive one may lead to an address that is no longer allowed.
     const outgoing = send(url, { method, headers: sent, signal, agent: false, lookup: allowedLookup(url, isAllowed) }, (answer) =>
       resolve(toResponse(answer)),
     );
@@ -40,7 +40,7 @@ export function pinnedFetch(request: PinnedRequest, signal: AbortSignal, isAllow
 
 type Lookup = NonNullable<RequestOptions["lookup"]>;
 
-/** Every address of a name must be allowed: which of them is used is not for the name to say. */
+/** Every address of a name must be allowed, because the name's owner chooses their order. */
 function allowedLookup(url: URL, isAllowed: (address: string) => boolean): Lookup {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses: readonly LookupAddress[] = []) => {
@@ -55,7 +55,7 @@ function allowedLookup(url: URL, isAllowed: (address: string) => boolean): Looku
   };
 }
 
-// The address is not told: it is one of the network that the host is in, and a model may read this.
+// The message omits the address: it reveals the host's network, and a model may read it.
 function refused({ hostname }: URL): AddressRefused {
   return new AddressRefused(`${hostname} resolves to an address that is not allowed, such as one of a private network.`);
 }
@@ -74,12 +74,12 @@ function decoded(answer: IncomingMessage): Readable {
   const decoders = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createInflate, br: createBrotliDecompress };
   const encoding = (answer.headers["content-encoding"] ?? "").trim().toLowerCase();
   const decoder = Object.hasOwn(decoders, encoding) ? decoders[encoding as keyof typeof decoders]() : new PassThrough();
-  // What goes wrong arrives at whoever reads the body.
+  // Errors reach the reader of the body.
   pipeline(answer, decoder, () => {});
   return decoder;
 }
 
-/** A host as rules compare it: lower case, no dot at its end, an IPv4 address that is written as IPv6 as the former. */
+/** The canonical form of a host for rules: lower case, no trailing dot, and an embedded IPv4 address as IPv4. */
 export function canonicalHost(hostname: string): string {
   const host = hostname.toLowerCase().replace(/\.$/, "");
   const inner = /^\[(.*)\]$/.exec(host)?.[1];
@@ -119,7 +119,7 @@ for (const [network, prefix] of [
 ] as const)
   privateNetworks.addSubnet(network, prefix, "ipv6");
 
-/** Whether an IP address is none of the public internet: private networks, this machine, link-local, multicast (RFC 6890). */
+/** Whether an IP address is not public: private networks, this machine, link-local, multicast (RFC 6890). */
 export function isPrivateAddress(address: string): boolean {
   const host = canonicalHost(
     address.includes(":") && !address.startsWith("[") ? new URL(`http://[${address.replace(/%.*$/, "")}]/`).hostname : address,
@@ -136,6 +136,6 @@ export function isPrivateAddress(address: string): boolean {
 export function isPrivateHost(hostname: string): boolean {
   const host = canonicalHost(hostname);
   if (isIPv4(host) || host.startsWith("[")) return isPrivateAddress(host);
-  // A name of one part is one of the network that we are in.
+  // A name without a dot belongs to the local network.
   return !host.includes(".") || /\.(?:localhost|local|internal|intranet|lan|home|corp|home\.arpa)$/.test(host);
 }

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { win32 } from "node:path";
 
-/** What to hand to the system. `verbatim`: the arguments are a command line already (Windows). */
+/** The file and arguments for the system. `verbatim`: the arguments form a command line already (Windows). */
 export type Launch =
   | { readonly kind: "launch"; readonly file: string; readonly args: readonly string[]; readonly verbatim: boolean }
   | { readonly kind: "not-found" }
@@ -15,8 +15,8 @@ export interface LaunchRequest {
 }
 
 /**
- * Elsewhere a command is what it says. On Windows the launchers of npm and its like are batch files, which only
- * cmd.exe can run, and cmd.exe reads its command line as a program of its own.
+ * On other systems the command is used unchanged. On Windows the launchers of npm and similar tools are batch files, which only
+ * cmd.exe can run, and cmd.exe parses its command line by its own rules.
  */
 export function planLaunch(
   request: LaunchRequest,
@@ -27,27 +27,24 @@ export function planLaunch(
   const file = findOnWindows(request, isFile);
   if (file === undefined) return { kind: "not-found" };
   if (!/\.(cmd|bat)$/i.test(file)) return { kind: "launch", file, args: request.args, verbatim: false };
-  return planBatch(file, request);
-}
-
-function planBatch(file: string, { args, env }: LaunchRequest): Launch {
+  const { args, env } = request;
   const unsafe = [file, ...args].find((text) => /[%"\r\n\0]/.test(text));
   if (unsafe !== undefined) {
     const message = `${file} is a batch file, and ${JSON.stringify(unsafe)} cannot be passed to it safely (percent sign, quote or line break). Start the program behind it instead, such as node and a script.`;
     return { kind: "refused", message };
   }
-  // Inside quotes & | < > ^ ( ) are ordinary; /s takes exactly the outer pair of quotes away; /v:off keeps ! ordinary.
+  // Inside quotes & | < > ^ ( ) are literal; /s removes exactly the outer pair of quotes; /v:off makes ! literal.
   const line = [file, ...args].map(quote).join(" ");
   const shell = win32.join(variable(env, "SystemRoot") ?? "C:\\Windows", "System32", "cmd.exe");
   return { kind: "launch", file: shell, args: ["/d", "/s", "/v:off", "/c", `"${line}"`], verbatim: true };
 }
 
-// A backslash before the closing quote would make it an ordinary one for the program that reads it.
+// A backslash before the closing quote would escape it for the program.
 function quote(text: string): string {
   return `"${text.replace(/\\+$/, "$&$&")}"`;
 }
 
-// Searched by ourselves: the system would look into the working directory first, and run what lies there.
+// Searched here, because the system would search the working directory first and run a file from there.
 function findOnWindows({ command, cwd, env }: LaunchRequest, isFile: (path: string) => boolean): string | undefined {
   const extensions = (variable(env, "PATHEXT") ?? ".COM;.EXE;.BAT;.CMD").split(";").filter((extension) => extension !== "");
   const hasExtension = extensions.some((extension) => command.toLowerCase().endsWith(extension.toLowerCase()));

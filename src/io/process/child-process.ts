@@ -6,30 +6,30 @@ import { errorMessage } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import { minimalEnvironment } from "./child-environment.ts";
 import { planLaunch } from "./child-launch.ts";
-import { forget, hasGroup, keepUntilExit, signalTree } from "./child-registry.ts";
 import { confinedCommand, findConfinement, type ProcessLimits } from "./confine-process.ts";
+import { hasLivingGroup, killAtExit, signalTree, untrack } from "./process-tree.ts";
 
 /** A program for `runProgram`. */
 export interface ProgramSpec extends ProcessSpec {
   /** Default: empty input. */
   readonly stdin?: string;
   readonly signal: AbortSignal;
-  /** Milliseconds between asking the program to end and making it, default 2000. */
+  /** Milliseconds between SIGTERM and SIGKILL, default 2000. */
   readonly graceMs?: number;
   /** Limit of `stdout`; bytes beyond it are dropped. */
   readonly maxOutputBytes: number;
-  /** Text as it arrives, whole characters only. It must not throw. */
+  /** Receives output as it arrives, whole characters only. Must not throw. */
   onOutput?(text: string, stream: "stdout" | "stderr"): void;
 }
 
-/** What became of a program: its output and exit code, or the reason that it has none. */
+/** The outcome of a program: its output and exit code, or the reason that it has none. */
 export type ProgramOutcome =
   | {
       readonly kind: "exited";
       readonly code: number | null;
       readonly signal: NodeJS.Signals | null;
       readonly stdout: string;
-      /** The last 16 kB: where programs say why they failed. */
+      /** The last 16 kB, in which programs report why they failed. */
       readonly stderrTail: string;
       /** Whether stdout was longer than allowed. */
       readonly truncated: boolean;
@@ -38,8 +38,8 @@ export type ProgramOutcome =
   | { readonly kind: "aborted" };
 
 /**
- * Runs a program to its end, without a shell and with a minimal environment: no keys and tokens of the host. The processes
- * of its group end with it, and when `signal` fires. Never rejects: a program that cannot be started is an outcome.
+ * Runs a program to its end, without a shell and with a minimal environment, which contains no keys and tokens of the host. Its
+ * process group is killed when it ends and when `signal` fires. Never rejects: a failed start is an outcome.
  */
 export async function runProgram(spec: ProgramSpec): Promise<ProgramOutcome> {
   if (spec.signal.aborted) return { kind: "aborted" };
@@ -47,7 +47,7 @@ export async function runProgram(spec: ProgramSpec): Promise<ProgramOutcome> {
   if (spawned.kind !== "spawned") return spawned;
   const { process } = spawned;
   const stdout = new Head(spec.maxOutputBytes);
-  const stderr = new Tail(STDERR_TAIL);
+  const stderr = new Tail(stderrTailBytes);
   process.stdout.on("data", (chunk: Buffer) => stdout.add(chunk));
   process.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
   forwardOutput(process, spec);
@@ -57,7 +57,7 @@ export async function runProgram(spec: ProgramSpec): Promise<ProgramOutcome> {
     : { kind: "exited", ...(await process.ended), stdout: stdout.text(), stderrTail: stderr.text(), truncated: stdout.isTruncated };
 }
 
-const STDERR_TAIL = 16_384;
+const stderrTailBytes = 16_384;
 
 async function endOrAbort(process: ManagedProcess, { signal, graceMs }: ProgramSpec): Promise<boolean> {
   let stopped: Promise<unknown> | undefined;
@@ -104,7 +104,7 @@ class Head {
     const kept = chunk.subarray(0, this.#max - this.#size);
     if (kept.length < chunk.length) this.isTruncated = true;
     if (kept.length === 0) return;
-    // A copy where something is cut off, so that the rest of the chunk is not kept with it.
+    // A truncated chunk is copied, so that its rest is not kept in memory.
     this.#chunks.push(kept.length < chunk.length ? Buffer.from(kept) : chunk);
     this.#size += kept.length;
   }
@@ -112,7 +112,7 @@ class Head {
   text(): string {
     const decoder = new StringDecoder("utf8");
     const whole = decoder.write(Buffer.concat(this.#chunks));
-    // A character that was cut in two by us is left out; one that the program did not finish is shown as such.
+    // An incomplete last character is omitted if the limit cut it; otherwise it shows as U+FFFD.
     return this.isTruncated ? whole : whole + decoder.end();
   }
 }
@@ -131,14 +131,14 @@ class Tail {
   add(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
-    // Cut now and then rather than at each chunk: a program may write byte by byte.
+    // Not trimmed at each chunk, because a program may write byte by byte.
     if (this.#size > this.#max * 4 || this.#chunks.length > 256) this.#cut();
   }
 
   text(): string {
     this.#cut();
     const bytes = this.#chunks[0] ?? Buffer.alloc(0);
-    // Bytes 10xxxxxx at the start are the rest of a character that was cut in two.
+    // Bytes 10xxxxxx at the start are the rest of a truncated character.
     let start = 0;
     while (this.#isCut && start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
     return bytes.toString("utf8", start);
@@ -159,9 +159,9 @@ export interface ProcessSpec {
   readonly cwd: string;
   /** Added to `minimalEnvironment()`. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The whole environment instead: nothing is added to it. */
+  /** The complete environment, instead of `env`: nothing is added to it. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** What the operating system keeps it from. Where it cannot, the program is not started. */
+  /** Restrictions that the operating system enforces. Where it cannot, the program is not started. */
   readonly limits?: ProcessLimits | undefined;
 }
 
@@ -178,19 +178,19 @@ export interface ManagedProcess extends AsyncDisposable {
   readonly stderr: Readable;
   /** Settles when the program has ended, its output has been read, and nothing is left of its group. Never rejects. */
   readonly ended: Promise<ProcessExit>;
-  /** Asks it to end, and after `graceMs` (2000) makes it. Everything in its group goes with it. */
+  /** Sends SIGTERM to its process group, and SIGKILL after `graceMs` (2000). */
   stop(graceMs?: number): Promise<ProcessExit>;
 }
 
 export type SpawnFailure = { readonly kind: "not-found" | "failed-to-start"; readonly message: string };
 export type Spawned = { readonly kind: "spawned"; readonly process: ManagedProcess } | SpawnFailure;
 
-// Something that the program left behind may hold its pipes open for ever.
-const OUTPUT_GRACE = 500;
-// After SIGKILL only the kernel can keep a process (a hung network disk): not our caller as well.
-const KILL_PATIENCE = 5000;
+// A background process that the program started may hold its pipes open for ever.
+const outputGraceMs = 500;
+// After SIGKILL only the kernel can delay the end of a process (a hung network disk). The caller must not wait for that.
+const killGraceMs = 5000;
 
-/** Starts a program. It is killed with all it started when this process ends. Trouble is a value; it never throws. */
+/** Starts a program. The program and its process group are killed when this process ends. A failure is a value; it never throws. */
 export async function spawnProcess(spec: ProcessSpec): Promise<Spawned> {
   const env = { ...(spec.environment ?? minimalEnvironment(spec.env)) };
   if (!isDirectory(spec.cwd)) return failed(`The working directory ${spec.cwd} does not exist.`);
@@ -208,7 +208,7 @@ export async function spawnProcess(spec: ProcessSpec): Promise<Spawned> {
       windowsHide: true,
       windowsVerbatimArguments: launch.verbatim,
     });
-    if (child.pid !== undefined) keepUntilExit(child);
+    if (child.pid !== undefined) killAtExit(child);
     return await started(child, spec.command);
   } catch (error) {
     return failed(`${spec.command} could not be started: ${errorMessage(error)}`);
@@ -220,7 +220,7 @@ interface Launched {
   readonly args: readonly string[];
 }
 
-/** Why it cannot be, as a text. */
+/** Returns a string with the reason when the program cannot be confined. */
 async function confine({ limits, cwd }: ProcessSpec, { file, args }: Launched): Promise<Launched | string> {
   if (limits === undefined) return { file, args };
   const confinement = await findConfinement();
@@ -240,7 +240,7 @@ function started(child: ChildProcess, command: string): Promise<Spawned> {
 
 function manage(child: ChildProcess): ManagedProcess {
   const { stdin, stdout, stderr } = child as ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable };
-  // A program that does not read its input, or a signal that cannot be delivered, is no fault of ours.
+  // A program that does not read its input, or a signal that cannot be delivered, must not crash the host.
   for (const emitter of [stdin, stdout, stderr, child]) emitter.on("error", () => {});
   const ended = endOf(child);
   const stop = async (graceMs = 2000): Promise<ProcessExit> => {
@@ -248,7 +248,7 @@ function manage(child: ChildProcess): ManagedProcess {
     const kill = setTimeout(() => signalTree(child, "SIGKILL"), graceMs);
     let giveUp: NodeJS.Timeout | undefined;
     const patience = new Promise<ProcessExit>((resolve) => {
-      giveUp = setTimeout(() => resolve({ code: null, signal: "SIGKILL" }), graceMs + KILL_PATIENCE);
+      giveUp = setTimeout(() => resolve({ code: null, signal: "SIGKILL" }), graceMs + killGraceMs);
     });
     const exit = await Promise.race([ended, patience]);
     clearTimeout(kill);
@@ -271,17 +271,17 @@ function manage(child: ChildProcess): ManagedProcess {
 function endOf(child: ChildProcess): Promise<ProcessExit> {
   return new Promise((resolve) => {
     child.once("exit", (code, signal) => {
-      // Asked now: later the number of an empty group may belong to somebody else.
-      const hasLeftovers = hasGroup(child);
+      // Checked now, because the id of an empty group may be reused later.
+      const hasLeftovers = hasLivingGroup(child);
       const finish = (): void => {
         clearTimeout(grace);
         if (hasLeftovers) signalTree(child, "SIGKILL");
-        forget(child);
+        untrack(child);
         for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
         resolve({ code, signal });
       };
-      // After a turn of the loop, so that what has arrived while we were busy is read first.
-      const grace = setTimeout(() => setImmediate(finish), OUTPUT_GRACE);
+      // After a turn of the event loop, so that output that has arrived already is read first.
+      const grace = setTimeout(() => setImmediate(finish), outputGraceMs);
       child.once("close", finish);
     });
   });
@@ -291,7 +291,7 @@ function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    // Missing, unreadable or no path at all: nothing can run in it.
+    // Missing, unreadable or not a valid path: no program can run in it.
     return false;
   }
 }

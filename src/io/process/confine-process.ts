@@ -2,33 +2,33 @@ import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { promisify } from "node:util";
 
-/** What a program and all that it starts is kept from, by the operating system. Paths are absolute, with links followed. */
+/** Restrictions of a program and its child processes, enforced by the operating system. Paths are absolute, with links resolved. */
 export interface ProcessLimits {
-  /** Existing files and folders that are empty to it. */
+  /** Existing files and folders that appear empty. */
   readonly unreadable: readonly string[];
-  /** Existing files and folders that it cannot change. */
+  /** Existing files and folders that are read-only. */
   readonly unwritable: readonly string[];
-  /** It has no network but a loopback of its own. */
+  /** The only network is a private loopback. */
   readonly isOffline: boolean;
 }
 
-/** Whether this machine can keep programs to limits. */
+/** Whether this machine can enforce limits. */
 export type Confinement =
   | { readonly kind: "enforced"; readonly by: string; readonly program: string }
   | { readonly kind: "not-enforced"; readonly why: string };
 
-/** What has fewer paths fits into the arguments of one program. */
+/** Up to this number, the paths fit into the arguments of one program. */
 export const maxLimitedPaths = 500;
 
 let found: Promise<Confinement> | undefined;
 
-/** Looks once, and tries it out: that it is installed does not mean that it may be used. */
+/** Detects bubblewrap once, with a trial run: an installed program may still be forbidden by the system. */
 export function findConfinement(): Promise<Confinement> {
   found ??= look();
   return found;
 }
 
-// Never by PATH, in which a project may have put a folder of its own.
+// Not by PATH, which may contain a folder of the project.
 const folders = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 async function look(): Promise<Confinement> {
@@ -51,8 +51,8 @@ async function run(program: string, args: readonly string[]): Promise<{ stdout: 
 }
 
 /**
- * The command that runs another one within limits. It sees all files, its own processes and the devices as before. In a user
- * namespace of its own it can neither remove the mounts nor look through /proc at what processes outside of it see.
+ * The command that runs another one within limits. The program sees all files, its own processes and the devices as before. It
+ * runs in a separate user namespace, so it can neither remove the mounts nor use /proc of outside processes to bypass them.
  */
 export function confinedCommand(
   program: string,
@@ -64,7 +64,7 @@ export function confinedCommand(
   const args = [
     ...["--unshare-user", "--cap-drop", "ALL", "--die-with-parent", "--dev-bind", "/", "/"],
     ...(isOffline ? ["--unshare-net"] : []),
-    // Before the masks: what is bound again comes with all that it contains.
+    // Before the masks, because a bind mount makes everything below it visible again.
     ...unwritable.flatMap((path) => ["--ro-bind", path, path]),
     ...masks,
     ...["--chdir", cwd, "--", ...command],

@@ -1,25 +1,25 @@
 import { redactText } from "../../base/logger.ts";
 
-/** The end of what a program writes to stderr: however much it writes, only so much is kept. */
+/** Keeps the last part of a program's stderr, of limited size. */
 export class StderrTail {
   #chunks: Buffer[] = [];
   #length = 0;
 
   add(text: Buffer | string): void {
     const chunk = typeof text === "string" ? Buffer.from(text) : text;
-    // A copy: a slice would keep what it was cut from.
+    // A copy, because a slice would keep the whole chunk in memory.
     const part = chunk.length > limit ? Buffer.from(chunk.subarray(-limit)) : chunk;
     this.#chunks.push(part);
     this.#length += part.length;
     while (this.#length - (this.#chunks[0]?.length ?? 0) >= limit) this.#length -= this.#chunks.shift()?.length ?? 0;
   }
 
-  /** Without what looks like a credential. */
+  /** The text with likely credentials redacted. */
   get text(): string {
     return redactText(Buffer.concat(this.#chunks).subarray(-limit).toString("utf8"));
   }
 
-  /** For people: the line that names what went wrong, else the last one that says anything; cut to fit into a message. */
+  /** For messages: the line that names the error, else the last meaningful line; shortened. */
   get lastLine(): string | undefined {
     const lines = this.text
       .split(/\r?\n/)
@@ -33,13 +33,13 @@ export class StderrTail {
   }
 }
 
-/** What stands around it: frames, the quoted source with its marks, properties and closing brackets, the runtime's version. */
+/** Lines around the error: frames, the quoted source with its marks, properties and closing brackets, the runtime's version. */
 const isTrimming =
   /^(?:at |\^|~+$|[{}\])]|\.{3}|Node\.js v\d|Bun v\d|note: run with|goroutine \d|exit status|Traceback |File "|npm (?:error|ERR!)\s*(?:$|A complete log|\S*_logs))|^[\w$]+: .*[,{[]$|^(?:code|errno|syscall|requireStack|\[\w+\]): /;
 
 const limit = 16 * 1024;
 
-/** An error as the runtimes of servers write it: `TypeError: …`, `error: …`, `panic: …`, `thread 'main' panicked at …`. */
+/** Error lines of common runtimes: `TypeError: …`, `error: …`, `panic: …`, `thread 'main' panicked at …`. */
 const namesError =
   /^(?:Uncaught )?[\w$.]*(?:Error|Exception|Failure)\b|^(?:\[?(?:error|fatal|panic)\]?\b|npm (?:error|ERR!)\s)|\bpanicked at\b|\b(?:error|fatal):\s/i;
 

@@ -1,7 +1,7 @@
-/** One thing that is different now. `path` is the root as its owner spelled it, plus the way down from there. */
+/** One change. `path` begins with the root as the caller spelled it. */
 export interface PathChange {
   readonly path: string;
-  /** A directory that is "changed" has been replaced by another of the same name. */
+  /** A "changed" directory has been replaced by another with the same name. */
   readonly kind: "added" | "changed" | "removed";
   readonly directory: boolean;
 }
@@ -13,8 +13,8 @@ interface Seen {
 }
 
 /**
- * What happened since it was last taken, one entry per path. Editors replace files by rename and version control by
- * unlink and create: both come to one "changed". What came and went again in between is not mentioned.
+ * The changes since the last `take`, one entry per path. Editors replace files by rename, and version control by unlink and
+ * create: both become one "changed". A path that appeared and disappeared in between is not reported.
  */
 export class ChangeBatch {
   #seen = new Map<string, Seen>();
@@ -27,7 +27,7 @@ export class ChangeBatch {
       return;
     }
     seen.now = now;
-    // A folder that a file took the place of is a file for whoever reads it next.
+    // A folder that was replaced by a file is reported as a file.
     if (now) seen.directory = directory;
   }
 
@@ -42,8 +42,8 @@ export class ChangeBatch {
 }
 
 /**
- * Runs once it has been quiet for `debounce` milliseconds, or `maxWait` after the first touch, so that a file which is
- * written all the time is still reported.
+ * Runs after `debounce` quiet milliseconds, at the latest `maxWait` after the first touch, so that a file that is written
+ * continuously is still reported.
  */
 export class Settler {
   readonly #run: (touches: number) => void;

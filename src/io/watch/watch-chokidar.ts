@@ -3,28 +3,28 @@ import { relative, resolve, sep } from "node:path";
 import type { FSWatcher, watch } from "chokidar";
 import { toError } from "../../base/errors.ts";
 import type { HintFeed } from "./watch-links.ts";
-import { errorCode, isWatchLimit, lookAtEntry, stampOf } from "./watch-native.ts";
-import { type DirectoryNode, hintAtSuspects, MAX_NESTED_LINKS } from "./watch-node.ts";
+import { errorCode, isWatchLimit, stampOf, tryLstat } from "./watch-native.ts";
+import { type DirectoryNode, hintAtSuspects, maxNestedLinks } from "./watch-node.ts";
 
 interface ChokidarFeedOptions {
   readonly path: string;
   readonly depth: number;
   ignore(path: string): boolean;
   onHint(segments: readonly string[]): void;
-  /** Everything that was there is watched. */
+  /** All existing files are watched. */
   onReady(): void;
-  /** It cannot go on: the system's limit is reached, or it did not load. */
+  /** It stopped working: the system's limit is reached, or chokidar could not be loaded. */
   onLimit(code: string, path: string): void;
   onUnreadable(code: string, path: string): void;
-  /** It has been disposed of; settles when nothing of it is left. */
+  /** The feed was disposed of; the promise settles when it is fully closed. */
   onEnd(closing: Promise<void>): void;
 }
 
-// chokidar starts its watches some time after it was told to, and does not say when: what it is told while running
-// counts as watched after so many looks in intervals. What was there at the start is watched when it says "ready".
-const LOOKS_WHEN_NEW = 2;
+// chokidar starts its watches with a delay and without a notification: a path added while it runs counts as watched after this
+// many polls. Paths that exist at the start are watched when it emits "ready".
+const pollsWhenNew = 2;
 
-/** One chokidar instance per root. Its events are hints like any others. Loaded when first wanted. */
+/** One chokidar instance per root. Its events are only hints, as with native watches. chokidar is loaded on first use. */
 export function createChokidarFeed(options: ChokidarFeedOptions): HintFeed {
   const looksLeft = new Map<string, number>();
   let watcher: FSWatcher | undefined;
@@ -43,9 +43,9 @@ export function createChokidarFeed(options: ChokidarFeedOptions): HintFeed {
   return {
     open(path) {
       const known = looksLeft.get(path);
-      const left = known === undefined ? (isReady ? LOOKS_WHEN_NEW : 1) : isReady ? known - 1 : known;
+      const left = known === undefined ? (isReady ? pollsWhenNew : 1) : isReady ? known - 1 : known;
       looksLeft.set(path, left);
-      // It loses a folder that is deleted and made again within moments. Told about it, it finds it again.
+      // chokidar loses a folder that is deleted and created again quickly. Adding it again restores the watch.
       if (isReady && known === undefined) watcher?.unwatch(path).add(path);
       return { kind: left > 0 ? "pending" : "open", watch: { close: () => void looksLeft.delete(path) } };
     },
@@ -59,7 +59,7 @@ export function createChokidarFeed(options: ChokidarFeedOptions): HintFeed {
 function start(watchPath: typeof watch, onReady: () => void, options: ChokidarFeedOptions): FSWatcher {
   const watcher = watchPath(options.path, {
     ignoreInitial: true,
-    // Both would hold events back; batching is done by our own debounce.
+    // Both would delay events; the Settler does the debouncing.
     atomic: false,
     awaitWriteFinish: false,
     ignored: (path, stats) => isLeftOut(resolve(path), stats?.isSymbolicLink() === true, options),
@@ -70,18 +70,16 @@ function start(watchPath: typeof watch, onReady: () => void, options: ChokidarFe
     options.onHint(inside === "" ? [] : inside.split(sep));
   };
   // chokidar drops a second change within 50 ms and a second removal within 100 ms: the raw events fill the gap.
-  watcher.on("raw", (_event, name, details) => hintRaw(hint, name, details));
+  watcher.on("raw", (_event, name, details) => {
+    const watched = (details as { watchedPath?: unknown } | undefined)?.watchedPath;
+    if (typeof watched !== "string") return;
+    if (typeof name === "string" && name !== "") hint(resolve(watched, name));
+    hint(watched);
+  });
   watcher.on("all", (_event, path) => hint(path));
   watcher.on("ready", onReady);
   watcher.on("error", (error) => reportError(error, options));
   return watcher;
-}
-
-function hintRaw(hint: (path: string) => void, name: unknown, details: unknown): void {
-  const watched = (details as { watchedPath?: unknown } | undefined)?.watchedPath;
-  if (typeof watched !== "string") return;
-  if (typeof name === "string" && name !== "") hint(resolve(watched, name));
-  hint(watched);
 }
 
 function reportError(error: unknown, options: ChokidarFeedOptions): void {
@@ -93,13 +91,13 @@ function reportError(error: unknown, options: ChokidarFeedOptions): void {
 
 function close(watcher: FSWatcher): Promise<void> {
   const closing = watcher.close();
-  // close() takes our listeners away, and a look that is still under way may fail after it: nobody listening would
-  // make that an uncaught exception.
+  // close() removes all listeners, and a pending file access may fail afterwards: without a listener that error would be an
+  // uncaught exception.
   watcher.on("error", () => {});
   return closing;
 }
 
-// chokidar follows links wherever they lead, also in circles: two links to a parent are 2^40 paths to it.
+// chokidar follows all links, also in cycles: two links to a parent yield 2^40 paths.
 function isLeftOut(path: string, isLink: boolean, options: ChokidarFeedOptions): boolean {
   if (path === options.path) return false;
   return options.ignore(path) || (isLink && leadsBack(path, options.path));
@@ -116,16 +114,16 @@ function leadsBack(link: string, root: string): boolean {
       if (real !== resolve(reals.at(-1) ?? "", name)) links++;
       reals.push(real);
     }
-    return links > MAX_NESTED_LINKS || reals.indexOf(reals.at(-1) ?? "") < reals.length - 1;
+    return links > maxNestedLinks || reals.indexOf(reals.at(-1) ?? "") < reals.length - 1;
   } catch {
-    // It leads nowhere or in a circle of its own: nothing to follow.
+    // A dangling or circular link cannot be followed.
     return false;
   }
 }
 
 type Stamps = ReadonlyMap<string, string>;
 
-/** The directories that nobody tells us about, and what their entries looked like the last time. */
+/** The directories without a watch, with the stamps of their entries at the last poll. */
 export class PolledDirectories {
   readonly #stamps = new Map<DirectoryNode, Stamps>();
 
@@ -133,12 +131,12 @@ export class PolledDirectories {
     return this.#stamps.size;
   }
 
-  /** Keeps the older stamps of a directory that is polled already. */
+  /** Keeps the existing stamps of a directory that is polled already. */
   add(node: DirectoryNode): void {
     if (!this.#stamps.has(node)) this.#stamps.set(node, stampsOf(node));
   }
 
-  /** Takes what is known of the directory now as the state to compare with. */
+  /** Makes the current state of the directory the one to compare with. */
   refresh(node: DirectoryNode): void {
     if (this.#stamps.has(node)) this.#stamps.set(node, stampsOf(node));
   }
@@ -147,7 +145,7 @@ export class PolledDirectories {
     this.#stamps.delete(node);
   }
 
-  /** Looks at all of them. `retry` tries to have one watched after all, and answers whether to try the next. */
+  /** Polls all directories. `retry` tries to watch one natively, and returns whether to try the next. */
   poll(retry: (node: DirectoryNode) => boolean): void {
     let mayRetry = true;
     for (const [node, before] of [...this.#stamps]) {
@@ -166,7 +164,7 @@ export class PolledDirectories {
 function stampsOf(node: DirectoryNode): Stamps {
   const stamps = new Map<string, string>();
   for (const name of node.entries.keys()) {
-    const stats = lookAtEntry(node.pathTo(name));
+    const stats = tryLstat(node.pathTo(name));
     if (typeof stats !== "string") stamps.set(name, stampOf(stats));
   }
   return stamps;

@@ -1,25 +1,25 @@
-import type { Dirent, Stats } from "node:fs";
+import type { Stats } from "node:fs";
 import type { PathChange } from "./watch-batch.ts";
 import { PolledDirectories } from "./watch-chokidar.ts";
 import type { CreateFeed, HintFeed, Resolution, TreeContext } from "./watch-links.ts";
-import { type Identity, identityOf, listDirectory, lookAt, lookAtEntry, sameIdentity } from "./watch-native.ts";
-import { DirectoryNode, hintAtSuspects, isAncestor, MAX_NESTED_LINKS, type NodeOwner, nodesBelow } from "./watch-node.ts";
+import { type Identity, identityOf, listDirectory, sameIdentity, tryLstat, tryStat } from "./watch-native.ts";
+import { DirectoryNode, hintAtSuspects, isAncestor, maxNestedLinks, type NodeOwner, nodesBelow } from "./watch-node.ts";
 
 export interface Root {
-  /** As its owner wrote it, and as all changes are reported. */
+  /** As the caller wrote it, and as changes are reported. */
   readonly spelled: string;
   readonly path: string;
   readonly depth: number;
-  /** What lies deeper is not what anybody meant: it is told. */
-  readonly tellsTooDeep: boolean;
+  /** Whether a directory below the depth limit is reported as a problem. */
+  readonly reportsTooDeep: boolean;
 }
 
-const NOWHERE = { device: -1, inode: -1, birth: -1 };
+const noIdentity = { device: -1, inode: -1, birth: -1 };
 
 /**
- * The known state of one root, kept true by hints. A hint never says what happened, only where to look, so doubled or
- * mixed-up events of the system cost at most a look. The root itself is the one entry, "", of an imagined top
- * directory: it comes, goes and is replaced by the same rules as everything below it.
+ * The known state of one root, kept current by hints. A hint says only where to look, not what happened, so duplicate or
+ * reordered system events cost at most one comparison. The root itself is the single entry, "", of a virtual top directory, so
+ * that it appears, disappears and is replaced by the same rules as its descendants.
  */
 export class DirectoryTree implements NodeOwner {
   readonly #root: Root;
@@ -36,7 +36,7 @@ export class DirectoryTree implements NodeOwner {
     this.#root = root;
     this.#context = context;
     this.#createFeed = createFeed;
-    this.#top = new DirectoryNode(this, undefined, "", NOWHERE, root.depth + 1, 0);
+    this.#top = new DirectoryNode(this, undefined, "", noIdentity, root.depth + 1, 0);
   }
 
   get path(): string {
@@ -47,7 +47,7 @@ export class DirectoryTree implements NodeOwner {
     return this.#polled.size;
   }
 
-  /** Takes the present state as known, without reporting it. */
+  /** Records the present state, without reporting it. */
   start(): void {
     this.#silent = true;
     this.#apply(this.#top, "");
@@ -61,7 +61,7 @@ export class DirectoryTree implements NodeOwner {
     this.#dirty.clear();
   }
 
-  /** Looks at everything that was hinted at and reports the differences. */
+  /** Compares all hinted entries with the disk and reports the differences. */
   settle(): void {
     const dirty = this.#dirty;
     this.#dirty = new Map();
@@ -74,19 +74,19 @@ export class DirectoryTree implements NodeOwner {
     }
   }
 
-  /** Compares all that is known with what is there; a file counts as changed if it was touched at or after `since`. */
+  /** Compares the whole known state with the disk; a file counts as changed if it was touched at or after `since`. */
   reconcile(since: number): void {
     for (const node of nodesBelow(this.#top)) {
       hintAtSuspects(node, (name, stats) => stats.ctimeMs >= since || !node.entries.has(name));
     }
   }
 
-  /** Looks at the directories that have no watch, and tries to give them one. */
+  /** Polls the directories without a watch, and tries to watch them. */
   poll(): void {
     this.#polled.poll((node) => this.#feed !== undefined && this.#watch(node));
   }
 
-  /** Gives up the watches and polls every directory from here on. */
+  /** Closes all watches and polls every directory from now on. */
   pollOnly(): void {
     for (const node of nodesBelow(this.#top)) this.#demote(node);
     this.#feed?.[Symbol.dispose]();
@@ -107,7 +107,7 @@ export class DirectoryTree implements NodeOwner {
     node.hint(undefined);
   }
 
-  // The deepest node that is known gets the hint: what lies below is found by listing.
+  // The deepest known node receives the hint; listing it finds the entries below.
   #hintPath(segments: readonly string[]): void {
     const way = ["", ...segments];
     let node = this.#top;
@@ -131,9 +131,9 @@ export class DirectoryTree implements NodeOwner {
     for (const name of names) if (!node.closed && !node.entries.has(name)) this.#apply(node, name);
   }
 
-  // Is the directory that we know still the one at this path?
+  // Checks whether the known directory is still the one at this path.
   #verify(node: DirectoryNode): void {
-    const stats = lookAt(node.path);
+    const stats = tryStat(node.path);
     if (stats === "unsure" || node.parent === undefined) return;
     if (stats === "missing" || !sameIdentity(node, identityOf(stats))) this.#apply(node.parent, node.name);
   }
@@ -141,32 +141,27 @@ export class DirectoryTree implements NodeOwner {
   #apply(node: DirectoryNode, name: string): void {
     if (this.#isIgnored(node, name)) return;
     const path = node.pathTo(name);
-    const entry = lookAtEntry(path);
+    const entry = tryLstat(path);
     if (entry === "unsure") return;
     const isLink = entry !== "missing" && entry.isSymbolicLink();
     this.#resolve(node, name, path, isLink || node === this.#top);
-    const now = isLink ? lookAt(path) : entry;
-    if (now === "missing") this.#compareMissing(node, name);
-    else if (now !== "unsure" && now.isDirectory()) this.#compareDirectory(node, name, now, isLink);
-    else if (now !== "unsure") this.#compareFile(node, name);
+    const now = isLink ? tryStat(path) : entry;
+    if (now === "missing") {
+      // A missing entry with an unknown name: the directory itself may be gone.
+      if (!node.entries.has(name)) this.#verify(node);
+      else this.#disappear(node, name);
+    } else if (now !== "unsure" && now.isDirectory()) this.#compareDirectory(node, name, now, isLink);
+    else if (now !== "unsure") {
+      const known = node.entries.get(name);
+      if (known !== undefined && known !== "file") this.#disappear(node, name);
+      node.entries.set(name, "file");
+      this.#report(known === "file" ? "changed" : "added", node, name, false);
+    }
   }
 
   #isIgnored(node: DirectoryNode, name: string): boolean {
     const { ignore } = this.#context;
     return node !== this.#top && ignore(name, () => this.#spell(node.pathTo(name)));
-  }
-
-  #compareMissing(node: DirectoryNode, name: string): void {
-    // A name nobody knows that is not there either: perhaps the directory itself is gone.
-    if (!node.entries.has(name)) this.#verify(node);
-    else this.#disappear(node, name);
-  }
-
-  #compareFile(node: DirectoryNode, name: string): void {
-    const known = node.entries.get(name);
-    if (known !== undefined && known !== "file") this.#disappear(node, name);
-    node.entries.set(name, "file");
-    this.#report(known === "file" ? "changed" : "added", node, name, false);
   }
 
   #compareDirectory(node: DirectoryNode, name: string, stats: Stats, isLink: boolean): void {
@@ -186,9 +181,9 @@ export class DirectoryTree implements NodeOwner {
   }
 
   #mayEnter(parent: DirectoryNode, name: string, identity: Identity, links: number): boolean {
-    if (parent.depth === 0 && this.#root.tellsTooDeep) this.#context.problem("too-deep", parent.pathTo(name), "");
-    if (parent.depth === 0 || links > MAX_NESTED_LINKS) return false;
-    // Only a link can lead back to where one comes from.
+    if (parent.depth === 0 && this.#root.reportsTooDeep) this.#context.problem("too-deep", parent.pathTo(name), "");
+    if (parent.depth === 0 || links > maxNestedLinks) return false;
+    // Only a link can lead back to an ancestor.
     if (links > 0 && isAncestor(parent, identity)) return false;
     const { budget } = this.#context;
     if (budget.directories < budget.maxDirectories) return true;
@@ -196,7 +191,7 @@ export class DirectoryTree implements NodeOwner {
     return false;
   }
 
-  // Watch first, list second: what is made in between is then seen twice, and not never.
+  // Watch first, list second: an entry created in between is then seen twice instead of never.
   #enter(node: DirectoryNode, parent: DirectoryNode): void {
     const { path } = node;
     parent.entries.set(node.name, node);
@@ -206,17 +201,15 @@ export class DirectoryTree implements NodeOwner {
     const listed = listDirectory(path);
     if (listed === "unsure") this.#context.problem("unreadable", path, "");
     if (typeof listed === "string") return;
-    for (const dirent of listed) this.#found(node, dirent);
-    this.#polled.refresh(node);
-  }
-
-  // The listing has said what is a file, and asking once more is what most of the set-up time would go into.
-  #found(node: DirectoryNode, dirent: Dirent): void {
-    if (!dirent.isFile()) this.#apply(node, dirent.name);
-    else if (!this.#isIgnored(node, dirent.name)) {
-      node.entries.set(dirent.name, "file");
-      this.#report("added", node, dirent.name, false);
+    for (const dirent of listed) {
+      // The listing already knows what is a file. Another stat would take most of the start-up time.
+      if (!dirent.isFile()) this.#apply(node, dirent.name);
+      else if (!this.#isIgnored(node, dirent.name)) {
+        node.entries.set(dirent.name, "file");
+        this.#report("added", node, dirent.name, false);
+      }
     }
+    this.#polled.refresh(node);
   }
 
   #disappear(node: DirectoryNode, name: string): void {
@@ -244,7 +237,7 @@ export class DirectoryTree implements NodeOwner {
     }
   }
 
-  // Whether it is worth trying the next one.
+  // Returns false when the system's limit is reached, so that trying the next one is pointless.
   #watch(node: DirectoryNode, path: string = node.path): boolean {
     const opened = this.#feed?.open(path, node);
     if (opened?.kind === "open" || opened?.kind === "pending") node.watch = opened.watch;

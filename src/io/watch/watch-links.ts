@@ -5,17 +5,17 @@ import {
   type HintListener,
   type Identity,
   identityOf,
-  lookAt,
-  lookAtEntry,
   type Opened,
   openDirectoryWatch,
   sameIdentity,
   stampOf,
+  tryLstat,
+  tryStat,
 } from "./watch-native.ts";
 
-/** Watches where a path leads to, until it is disposed of. */
+/** Watches the target of a path until it is disposed of. */
 export interface Resolution extends Disposable {
-  /** Finds out anew which links and directories the path goes through. To be called after each hint. */
+  /** Determines again which links and directories the path goes through. To be called after each hint. */
   refresh(): void;
 }
 
@@ -34,12 +34,12 @@ interface Holder {
   watch: { close(): void } | undefined;
 }
 
-const MAX_LINKS = 40;
+const maxLinks = 40;
 
 /**
- * Watches paths rather than directories: where each link on the way is kept, and the folder that holds the final
- * target, or the nearest folder that exists when the target does not. So a link that is turned to another place, a
- * target that is replaced, and a path that comes into being later are all noticed. Folders are shared by the paths.
+ * Watches paths instead of directories: the folder of each link on the way, and the folder of the final target, or its nearest
+ * existing ancestor. This detects a link that is changed, a target that is replaced, and a path that is created later. Paths
+ * share the watched folders.
  */
 export class PathResolutions {
   readonly #holders = new Map<string, Holder>();
@@ -69,13 +69,22 @@ export class PathResolutions {
       },
     };
     const move = (next: readonly Step[]): void => {
-      for (const step of next) this.#acquire(step, interest);
+      for (const step of next) {
+        let holder = this.#holders.get(step.directory);
+        if (holder === undefined) {
+          holder = { names: new Map(), identity: undefined, watch: undefined };
+          this.#holders.set(step.directory, holder);
+        }
+        const interests = holder.names.get(step.name) ?? new Set();
+        holder.names.set(step.name, interests.add(interest));
+        this.#open(step.directory, holder);
+      }
       const kept = new Set(next.map(keyOf));
       for (const step of steps) if (!kept.has(keyOf(step))) this.#release(step, interest);
       steps = next;
     };
     const refresh = (): void => {
-      // The way may change between looking and watching: done when a second look finds the same one.
+      // The steps may change between reading and watching them: finished when a second reading returns the same ones.
       for (let round = 0; round < 8; round++) {
         const before = steps.map(keyOf).join("\n");
         move(stepsOf(path));
@@ -86,7 +95,7 @@ export class PathResolutions {
     return { refresh, [Symbol.dispose]: () => move([]) };
   }
 
-  /** For the folders that could not be watched: asks each path whether it leads to something else now. */
+  /** For folders without a watch: checks whether the target of each path has changed. */
   poll(): void {
     for (const directory of [...this.#polled]) {
       const holder = this.#holders.get(directory);
@@ -94,17 +103,6 @@ export class PathResolutions {
       this.#open(directory, holder);
       for (const interest of allOf(holder)) interest.hit(false);
     }
-  }
-
-  #acquire(step: Step, interest: Interest): void {
-    let holder = this.#holders.get(step.directory);
-    if (holder === undefined) {
-      holder = { names: new Map(), identity: undefined, watch: undefined };
-      this.#holders.set(step.directory, holder);
-    }
-    const interests = holder.names.get(step.name) ?? new Set();
-    holder.names.set(step.name, interests.add(interest));
-    this.#open(step.directory, holder);
   }
 
   #release(step: Step, interest: Interest): void {
@@ -119,32 +117,26 @@ export class PathResolutions {
     this.#holders.delete(step.directory);
   }
 
-  // A watch belongs to a directory, not to its name: if another one stands there now, the old watch is deaf.
+  // A watch belongs to a directory, not to its path: after the directory was replaced, the old watch receives no events.
   #open(directory: string, holder: Holder): void {
-    const stats = lookAt(directory);
+    const stats = tryStat(directory);
     if (stats === "missing" || stats === "unsure") return;
     const identity = identityOf(stats);
     if (holder.watch !== undefined && holder.identity !== undefined && sameIdentity(identity, holder.identity)) return;
     holder.watch?.close();
     holder.identity = identity;
     const opened = openDirectoryWatch(directory, {
-      hint: (name) => this.#hint(directory, holder, name),
+      hint: (name) => {
+        // The removal of the directory itself is reported under its own name.
+        const isWholeDirectory = name === undefined || name === basename(directory);
+        for (const interest of isWholeDirectory ? allOf(holder) : [...(holder.names.get(name) ?? [])]) interest.hit(true);
+      },
       lost: () => this.#lose(directory, holder),
     });
-    this.#settle(directory, holder, opened);
-  }
-
-  #settle(directory: string, holder: Holder, opened: Opened): void {
     holder.watch = opened.kind === "open" ? opened.watch : undefined;
     if (opened.kind === "open") this.#polled.delete(directory);
     else this.#polled.add(directory);
     if (opened.kind === "limit") this.#onLimit(opened.code, directory);
-  }
-
-  #hint(directory: string, holder: Holder, name: string | undefined): void {
-    // The directory's own end is reported under its own name.
-    const everybody = name === undefined || name === basename(directory);
-    for (const interest of everybody ? allOf(holder) : [...(holder.names.get(name) ?? [])]) interest.hit(true);
   }
 
   #lose(directory: string, holder: Holder): void {
@@ -163,7 +155,7 @@ function keyOf(step: Step): string {
 }
 
 function stampAt(path: string): string {
-  const stats = lookAt(path);
+  const stats = tryStat(path);
   return typeof stats === "string" ? stats : stampOf(stats);
 }
 
@@ -174,15 +166,15 @@ function stepsOf(path: string): readonly Step[] {
   const rest = segmentsOf(path);
   for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
     const next = join(at, name);
-    const stats = name === ".." ? "missing" : lookAtEntry(next);
+    const stats = name === ".." ? "missing" : tryLstat(next);
     if (name === "..") at = dirname(at);
     else if (typeof stats === "string") return [...steps, { directory: at, name }];
     else if (!stats.isSymbolicLink()) at = next;
     else {
-      // Links directly under the file system's root belong to the system (/tmp, /var), and watching "/" is dear.
+      // Links directly under the file system's root belong to the system (/tmp, /var), and watching "/" is expensive.
       if (at !== parse(at).root) steps.push({ directory: at, name });
       const target = linkTarget(next);
-      if (target === undefined || ++links > MAX_LINKS) return steps;
+      if (target === undefined || ++links > maxLinks) return steps;
       if (isAbsolute(target)) at = parse(target).root;
       rest.unshift(...segmentsOf(target));
     }
@@ -201,28 +193,28 @@ function linkTarget(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {
-    // It was replaced while we looked; the watch on its folder says so.
+    // It was replaced in between; the watch on its folder reports that.
     return undefined;
   }
 }
 
-export type WatchTrouble = "limit" | "unreadable" | "too-many" | "too-deep";
+export type WatchProblem = "limit" | "unreadable" | "too-many" | "too-deep";
 
-/** What the trees of one watcher share. */
+/** State shared by the trees of one watcher. */
 export interface TreeContext {
   readonly batch: ChangeBatch;
   readonly resolutions: PathResolutions;
   readonly budget: { directories: number; readonly maxDirectories: number };
-  /** The path is made only if somebody looks at it: a name decides most cases. */
+  /** The path is a function, because the name alone decides most cases. */
   ignore(name: string, path: () => string): boolean;
-  /** Something was hinted at: `settle` is to be called soon. */
+  /** Schedules a `settle` after a hint. */
   touch(): void;
-  problem(trouble: WatchTrouble, path: string, code: string): void;
+  problem(kind: WatchProblem, path: string, code: string): void;
 }
 
-/** Where the hints about one root come from, as long as the root is there. */
+/** The source of hints about one root, while the root exists. */
 export interface HintFeed extends Disposable {
-  /** Starts hints about one directory. One that is not watched yet, or cannot be, is polled, and asked for again. */
+  /** Starts hints about one directory. A directory that cannot be watched, or not yet, is polled, and `open` is called again. */
   open(path: string, listener: HintListener): Opened;
 }
 

@@ -1,22 +1,22 @@
 import { type Dirent, lstatSync, readdirSync, type Stats, statSync, watch } from "node:fs";
 
 export interface HintListener {
-  /** Look at this name in the directory. Without a name: look at the whole directory. */
+  /** The entry with this name may have changed. Without a name: any entry may have. */
   hint(name: string | undefined): void;
-  /** The watch has died; no more hints will come. */
+  /** The watch has ended; no more hints follow. */
   lost(): void;
 }
 
 /**
- * What came of the attempt to watch one directory. `pending`: hints may not come yet, so look at it as well, and ask
- * again. `limit`: the system has no watch left to give.
+ * The outcome of watching one directory. `pending`: hints may not arrive yet, so poll it as well, and call `open` again.
+ * `limit`: the system has no watches left.
  */
 export type Opened =
   | { readonly kind: "open" | "pending"; readonly watch: { close(): void } }
   | { readonly kind: "limit"; readonly code: string }
   | { readonly kind: "failed"; readonly code: string };
 
-/** Opens a watch on one directory, not on what is below it. */
+/** Watches one directory, not its subdirectories. */
 export function openDirectoryWatch(path: string, listener: HintListener): Opened {
   try {
     const watcher = watch(path, (_type, name) => listener.hint(name ?? undefined));
@@ -42,8 +42,8 @@ export function errorCode(error: unknown): string {
 }
 
 /**
- * Which directory it is, whatever its name. The number alone is not enough: file systems hand the number of a deleted
- * directory to the next one that is made, hence the time of birth.
+ * Identifies a directory independently of its name. The inode number is not enough, because file systems reuse it after a
+ * deletion; hence the birth time.
  */
 export interface Identity {
   readonly device: number;
@@ -51,8 +51,8 @@ export interface Identity {
   readonly birth: number;
 }
 
-/** `missing` is sure; `unsure` means that the system would not say (no rights, no descriptors left). */
-type Looked<T> = T | "missing" | "unsure";
+/** `missing` is certain; `unsure` means that the system refused to answer (no permission, no descriptors left). */
+type Answer<T> = T | "missing" | "unsure";
 
 export function identityOf(stats: Stats): Identity {
   return { device: stats.dev, inode: stats.ino, birth: stats.birthtimeMs };
@@ -62,33 +62,33 @@ export function sameIdentity(a: Identity, b: Identity): boolean {
   return a.inode === b.inode && a.device === b.device && a.birth === b.birth;
 }
 
-/** Looks at what the path leads to, through links. */
-export function lookAt(path: string): Looked<Stats> {
-  return tryLook(() => statSync(path, { throwIfNoEntry: false }));
+/** Like `stat`: follows links. */
+export function tryStat(path: string): Answer<Stats> {
+  return answerOf(() => statSync(path, { throwIfNoEntry: false }));
 }
 
-/** Looks at the entry itself: a link is a link. */
-export function lookAtEntry(path: string): Looked<Stats> {
-  return tryLook(() => lstatSync(path, { throwIfNoEntry: false }));
+/** Like `lstat`: does not follow links. */
+export function tryLstat(path: string): Answer<Stats> {
+  return answerOf(() => lstatSync(path, { throwIfNoEntry: false }));
 }
 
-export function listDirectory(path: string): Looked<readonly Dirent[]> {
-  return tryLook(() => readdirSync(path, { withFileTypes: true }));
+export function listDirectory(path: string): Answer<readonly Dirent[]> {
+  return answerOf(() => readdirSync(path, { withFileTypes: true }));
 }
 
-function tryLook<T>(look: () => T | undefined): Looked<T> {
+function answerOf<T>(call: () => T | undefined): Answer<T> {
   try {
-    return look() ?? "missing";
+    return call() ?? "missing";
   } catch (error) {
     const code = errorCode(error);
-    // ELOOP is a link that leads to itself: there is nothing to read behind it.
+    // ELOOP: a circular link has no target to read.
     return code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP" ? "missing" : "unsure";
   }
 }
 
 /**
- * Two equal stamps mean an unchanged entry. A stamp taken within a clock tick of the last change cannot promise that
- * (a second write in the same tick looks the same), so it is marked and differs from the one taken next.
+ * Equal stamps mean an unchanged entry. A stamp taken within one clock tick of the last change cannot guarantee that (a second
+ * write in the same tick looks the same), so it is marked and differs from the next one.
  */
 export function stampOf(stats: Stats): string {
   const fresh = Math.abs(Date.now() - stats.ctimeMs) < 20 ? "?" : "";

@@ -1,33 +1,33 @@
 import type { Stats } from "node:fs";
 import { sep } from "node:path";
-import { type HintListener, type Identity, identityOf, listDirectory, lookAtEntry, sameIdentity } from "./watch-native.ts";
+import { type HintListener, type Identity, identityOf, listDirectory, sameIdentity, tryLstat } from "./watch-native.ts";
 
-/** A file, a directory that is not entered (too deep, a cycle), or one that is. */
+/** A file, a directory that is not entered (too deep, a cycle), or the node of an entered one. */
 export type Entry = "file" | "directory" | DirectoryNode;
 
-/** What a node belongs to: where it starts, and who gets its hints. */
+/** The tree of a node: the path of its root, and the receiver of its hints. */
 export interface NodeOwner {
   readonly path: string;
   onHint(node: DirectoryNode, name: string | undefined): void;
   onLost(node: DirectoryNode): void;
 }
 
-/** Links inside linked folders inside linked folders: far more than anybody means, far less than a maze of them has. */
-export const MAX_NESTED_LINKS = 8;
+/** Limit of links inside linked folders: far more than intended structures have, far fewer than a maze of links. */
+export const maxNestedLinks = 8;
 
 /** A directory whose entries are known. */
 export class DirectoryNode implements Identity, HintListener {
   readonly parent: DirectoryNode | undefined;
   readonly name: string;
-  /** Kept, though it could be derived: it is needed at each look, and its parents may be many. */
+  /** Cached although it could be derived, because each comparison needs it. */
   readonly path: string;
   readonly entries: Map<string, Entry> = new Map();
   readonly device: number;
   readonly inode: number;
   readonly birth: number;
-  /** How many levels below it may be entered. */
+  /** The number of levels below it that may be entered. */
   readonly depth: number;
-  /** How many links were followed on the way here. */
+  /** The number of links on the path to it. */
   readonly links: number;
   readonly #owner: NodeOwner;
   watch: { close(): void } | undefined = undefined;
@@ -45,7 +45,7 @@ export class DirectoryNode implements Identity, HintListener {
     this.links = links;
   }
 
-  // The imagined directory at the top has the root for its only entry.
+  // The virtual top directory has the root as its only entry.
   pathTo(name: string): string {
     return this.parent === undefined ? this.#owner.path : childPath(this.path, name);
   }
@@ -72,7 +72,7 @@ export function* nodesBelow(node: DirectoryNode): Generator<DirectoryNode> {
   }
 }
 
-/** Whether a directory is one of those that lead to the node: entering it would never end. */
+/** Whether a directory is an ancestor of the node, so that entering it would never end. */
 export function isAncestor(node: DirectoryNode, { inode, device }: Identity): boolean {
   for (let at: DirectoryNode | undefined = node; at !== undefined; at = at.parent) {
     if (at.inode === inode && at.device === device) return true;
@@ -80,7 +80,7 @@ export function isAncestor(node: DirectoryNode, { inode, device }: Identity): bo
   return false;
 }
 
-/** Hints at what is gone, new, replaced by another directory, or touched as the caller defines it. */
+/** Hints at entries that are missing, new, replaced by another directory, or touched as defined by the caller. */
 export function hintAtSuspects(node: DirectoryNode, isTouched: (name: string, stats: Stats) => boolean): void {
   const { path } = node;
   const listed = listDirectory(path);
@@ -89,13 +89,13 @@ export function hintAtSuspects(node: DirectoryNode, isTouched: (name: string, st
   const names = new Set(listed.map((dirent) => dirent.name));
   for (const name of node.entries.keys()) if (!names.has(name)) node.hint(name);
   for (const name of names) {
-    const stats = lookAtEntry(childPath(path, name));
+    const stats = tryLstat(childPath(path, name));
     if (typeof stats !== "string" && isSuspect(node.entries.get(name), stats, isTouched(name, stats))) node.hint(name);
   }
 }
 
 function isSuspect(known: Entry | undefined, stats: Stats, isTouched: boolean): boolean {
-  // A directory's own stamp changes with each of its entries: only another directory in its place is news.
+  // A directory's own stamp changes with each of its entries, so only a different identity counts as a change.
   if (typeof known === "object" && stats.isDirectory()) return !sameIdentity(known, identityOf(stats));
   return isTouched;
 }

@@ -4,7 +4,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { ChangeBatch, type PathChange, Settler } from "./watch-batch.ts";
 import { createChokidarFeed } from "./watch-chokidar.ts";
 import { DirectoryTree, type Root } from "./watch-directories.ts";
-import { type HintFeed, nativeFeed, PathResolutions, type TreeContext, type WatchTrouble } from "./watch-links.ts";
+import { type HintFeed, nativeFeed, PathResolutions, type TreeContext, type WatchProblem } from "./watch-links.ts";
 
 export type { PathChange } from "./watch-batch.ts";
 
@@ -17,15 +17,15 @@ export interface WatchOptions {
   onProblem(diagnostic: Diagnostic): void;
   /** Milliseconds of quiet before changes are reported, default 15. */
   readonly debounce?: number;
-  /** Milliseconds after which they are reported although it is not quiet, default 100. */
+  /** Milliseconds after which changes are reported even without quiet, default 100. */
   readonly maxWait?: number;
-  /** Paths (as reported) to leave out, with all that is below. Default: version control's own files and installed packages. */
+  /** Paths (as reported) to ignore, with their contents. Default: files of version control and installed packages. */
   ignore?(path: string): boolean;
   /** "auto", the default: SKILLHOST_WATCHER if it is set, else "directory" on Linux and "chokidar" elsewhere. */
   readonly backend?: WatchBackend | "auto";
   /** Levels below a root that are entered; 0: its own entries only. Default: 64, and a diagnostic names what lies deeper. */
   readonly depth?: number;
-  /** Milliseconds between looks at what cannot be watched, default 1000. */
+  /** Polling interval of directories that cannot be watched, in milliseconds, default 1000. */
   readonly pollInterval?: number;
   /** Directories beyond this number are not watched, default 65,536. */
   readonly maxDirectories?: number;
@@ -35,25 +35,25 @@ interface WatchCounts {
   readonly backend: WatchBackend;
   readonly roots: number;
   readonly directories: number;
-  /** Directories that are looked at in intervals because they could not be watched. */
+  /** Directories that are polled because they could not be watched. */
   readonly polled: number;
   /** Folders outside that are watched because a root or a link leads through them. */
   readonly holders: number;
 }
 
 export interface TreeWatcher extends AsyncDisposable {
-  /** Settles when everything that was added so far is watched. What changes after that is reported. */
+  /** Settles when all roots added so far are watched. Later changes are reported. */
   readonly ready: Promise<void>;
   readonly counts: WatchCounts;
-  /** Adding a root that is there already does nothing. @throws HostError `WATCHER_CLOSED`. */
+  /** Adding an existing root has no effect. @throws HostError `WATCHER_CLOSED`. */
   add(root: string, options?: { readonly depth?: number }): void;
   remove(root: string): void;
 }
 
 /**
- * Reports what changes in files and folders, in batches, each path once. Follows links (changes are reported under the
- * link), survives deletion and re-creation of anything, and turns to polling, with a diagnostic, where the system has
- * no watches left. What a "changed" file contains may be what it contained before: comparing is up to the listener.
+ * Reports changes of files and folders in batches, each path once. Follows links (changes are reported under the link), handles
+ * deletion and re-creation of any path, and falls back to polling, with a diagnostic, when the system has no watches left. The
+ * content of a "changed" file may be unchanged: the listener compares it.
  */
 export function watchTree(options: WatchOptions): TreeWatcher {
   const watcher = new RootsWatcher(options);
@@ -61,14 +61,14 @@ export function watchTree(options: WatchOptions): TreeWatcher {
   return watcher;
 }
 
-const USUALLY_IGNORED: ReadonlySet<string> = new Set([".git", ".hg", ".svn", "node_modules"]);
+const defaultIgnored: ReadonlySet<string> = new Set([".git", ".hg", ".svn", "node_modules"]);
 
-// The kernel drops events beyond 16,384 waiting ones, and the runtime does not say so. A batch of this size is a
-// reason to compare everything.
-const MAYBE_LOST = 4096;
-const mostTold = 1_000;
-// File times and our clock differ by some clock ticks, and the next events arrive while a batch is looked at.
-const CLOCK_MARGIN = 1000;
+// The kernel drops events beyond 16,384 pending ones without an error in Node.js. After a batch of this size, everything is
+// compared.
+const mayHaveLostEvents = 4096;
+const maxReported = 1_000;
+// File times and the system clock differ by some ticks, and further events arrive while a batch is processed.
+const clockMarginMs = 1000;
 
 class RootsWatcher implements TreeWatcher {
   readonly #options: WatchOptions;
@@ -77,7 +77,7 @@ class RootsWatcher implements TreeWatcher {
   readonly #context: TreeContext;
   readonly #settler: Settler;
   readonly #pending = new Set<Promise<void>>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #poll: NodeJS.Timeout | undefined;
   #lastSettled = now();
   #isClosed = false;
@@ -90,9 +90,9 @@ class RootsWatcher implements TreeWatcher {
       batch: new ChangeBatch(),
       resolutions: new PathResolutions((code, path) => this.#problem("limit", path, code)),
       budget: { directories: 0, maxDirectories: options.maxDirectories ?? 65_536 },
-      ignore: (name, path) => (options.ignore === undefined ? USUALLY_IGNORED.has(name) : options.ignore(path())),
+      ignore: (name, path) => (options.ignore === undefined ? defaultIgnored.has(name) : options.ignore(path())),
       touch: () => this.#settler.touch(),
-      problem: (trouble, path, code) => this.#problem(trouble, path, code),
+      problem: (kind, path, code) => this.#problem(kind, path, code),
     };
   }
 
@@ -111,7 +111,7 @@ class RootsWatcher implements TreeWatcher {
     const spelled = withoutEnd(root);
     if (this.#trees.has(spelled)) return;
     const wanted = options.depth ?? this.#options.depth;
-    const described: Root = { spelled, path: resolve(root), depth: wanted ?? maxLevels, tellsTooDeep: wanted === undefined };
+    const described: Root = { spelled, path: resolve(root), depth: wanted ?? maxLevels, reportsTooDeep: wanted === undefined };
     const tree: DirectoryTree = new DirectoryTree(described, this.#context, (path, onHint) =>
       this.#backend === "directory" ? nativeFeed : this.#chokidarFeed(tree, described, path, onHint),
     );
@@ -137,13 +137,10 @@ class RootsWatcher implements TreeWatcher {
   #settle(touches: number): void {
     const since = sinceThen(this.#lastSettled);
     this.#lastSettled = now();
-    if (touches >= MAYBE_LOST) for (const tree of this.#trees.values()) tree.reconcile(since);
+    if (touches >= mayHaveLostEvents) for (const tree of this.#trees.values()) tree.reconcile(since);
     for (const tree of this.#trees.values()) tree.settle();
     this.#schedulePoll();
-    this.#deliver(this.#context.batch.take());
-  }
-
-  #deliver(changes: readonly PathChange[]): void {
+    const changes = this.#context.batch.take();
     if (changes.length === 0) return;
     try {
       this.#options.onChange(changes);
@@ -161,7 +158,8 @@ class RootsWatcher implements TreeWatcher {
       ignore: (at) => this.#context.ignore(basename(at), () => root.spelled + at.slice(root.path.length)),
       onHint,
       onReady: () => {
-        // What changed between our look at the tree and chokidar's is known to neither: it is told before `ready` is.
+        // Changes between the initial listing and chokidar's start are unknown to both, so they are found by comparing before
+        // `ready` settles.
         tree.poll();
         this.#settle(0);
         done();
@@ -190,17 +188,17 @@ class RootsWatcher implements TreeWatcher {
       this.#context.resolutions.poll();
       for (const tree of this.#trees.values()) tree.poll();
       this.#poll = undefined;
-      // Never more than a tenth of the time, however much there is to look at.
+      // Polling uses at most a tenth of the time, however many directories are polled.
       if (this.counts.polled > 0) this.#pollAfter(Math.max(delay, (performance.now() - begin) * 9));
     }, delay);
   }
 
-  #problem(trouble: WatchTrouble, path: string, code: string): void {
-    // The limit concerns thousands of folders at once: it is said once.
-    const key = trouble === "unreadable" || trouble === "too-deep" ? `${trouble}:${path}` : trouble;
-    if (this.#told.has(key) || this.#told.size >= mostTold) return;
-    this.#told.add(key);
-    this.#options.onProblem(watchDiagnostic(trouble, path, code));
+  #problem(kind: WatchProblem, path: string, code: string): void {
+    // The limit affects thousands of folders at once, so it is reported once.
+    const key = kind === "unreadable" || kind === "too-deep" ? `${kind}:${path}` : kind;
+    if (this.#reported.has(key) || this.#reported.size >= maxReported) return;
+    this.#reported.add(key);
+    this.#options.onProblem(watchDiagnostic(kind, path, code));
   }
 
   #promise(): () => void {
@@ -228,9 +226,9 @@ function now(): Moment {
   return { clock: Date.now(), elapsed: performance.now() };
 }
 
-// In the terms of file times. The clock may have been set back or forth meanwhile: the earlier reading is the safe one.
+// In the time base of the file system. The clock may have been adjusted in between, so the earlier reading is the safe one.
 function sinceThen(then: Moment): number {
-  return Math.min(then.clock, Date.now() - (performance.now() - then.elapsed)) - CLOCK_MARGIN;
+  return Math.min(then.clock, Date.now() - (performance.now() - then.elapsed)) - clockMarginMs;
 }
 
 function chooseBackend({ backend = "auto", onProblem }: WatchOptions): WatchBackend {
@@ -244,33 +242,33 @@ function chooseBackend({ backend = "auto", onProblem }: WatchOptions): WatchBack
   return process.platform === "linux" ? "directory" : "chokidar";
 }
 
-// "skills/" and "skills" are one root; only the root of a file system ends in its separator.
+// "skills/" and "skills" are the same root; only the root of a file system ends with a separator.
 function withoutEnd(root: string): string {
   const end = sep === "\\" ? /[\\/]+$/ : /\/+$/;
   return root.replace(end, "") || root.slice(0, 1) || ".";
 }
 
-/** Levels below a root that are entered unless its owner says otherwise. */
+/** Default of the levels below a root that are entered. */
 const maxLevels = 64;
 
-const ADVICE: Readonly<Record<string, string>> = {
+const limitAdvice: Readonly<Record<string, string>> = {
   ENOSPC: "Raise it (sysctl fs.inotify.max_user_watches=524288), close other programs that watch files, or watch fewer folders.",
   EMFILE: "Raise it (sysctl fs.inotify.max_user_instances=1024, or ulimit -n for open files), or close other programs that watch files.",
 };
 
-/** The words for what can go wrong with watching. */
-function watchDiagnostic(trouble: WatchTrouble, file: string, code: string): Diagnostic {
-  if (trouble === "limit") {
-    const advice = ADVICE[code] ?? "Raise the limit of this system, or watch fewer folders.";
+/** The messages of watch problems. */
+function watchDiagnostic(kind: WatchProblem, file: string, code: string): Diagnostic {
+  if (kind === "limit") {
+    const advice = limitAdvice[code] ?? "Raise the limit of this system, or watch fewer folders.";
     const message = `The system's limit on file watches is reached (${code}). Changes are still found, but later, by polling. ${advice}`;
     return { severity: "warning", code: "WATCH_LIMIT", message, file };
   }
-  if (trouble === "too-many") {
+  if (kind === "too-many") {
     const message =
       "There are too many folders below the watched ones, so changes in this folder and others are not noticed. Watch a folder further down, or exclude this one.";
     return { severity: "warning", code: "WATCH_TOO_MANY", message, file };
   }
-  if (trouble === "too-deep") {
+  if (kind === "too-deep") {
     const message = `This folder is more than ${maxLevels} levels below the watched one, so changes in it are not noticed. Move it up, or exclude it.`;
     return { severity: "warning", code: "WATCH_TOO_DEEP", message, file };
   }

@@ -1,14 +1,12 @@
 import type { Client, McpSubscription, SubscriptionFilter } from "@modelcontextprotocol/client";
 import { Emitter } from "../../base/emitter.ts";
 import { errorMessage } from "../../base/errors.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import { ClientResourceSubscriptions } from "./client-resource-subscriptions.ts";
 import type { ProtocolEra, ServerList } from "./connection.ts";
 import { toConnectionError } from "./connection-errors.ts";
 import type { Sdk } from "./server-link.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 interface ChangeFeedParts {
   readonly sdk: Sdk;
@@ -58,7 +56,7 @@ export class ChangeFeed implements AsyncDisposable {
   #subscribeToLists(): void {
     const offered = lists.filter((list) => {
       const capability = this.#parts.capabilities[list];
-      return isPlainRecord(capability) && capability["listChanged"] === true;
+      return isRecord(capability) && capability["listChanged"] === true;
     });
     if (offered.length === 0) return;
     const filter: SubscriptionFilter = Object.fromEntries(offered.map((list) => [`${list}ListChanged`, true]));

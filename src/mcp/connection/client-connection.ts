@@ -1,7 +1,7 @@
 import type { Client, RequestOptions as SdkRequestOptions } from "@modelcontextprotocol/client";
 import { errorMessage, HostError } from "../../base/errors.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { Logger, LogLevel } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import { afterWaiting } from "../../base/wait-for.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type {
@@ -26,8 +26,6 @@ import {
   type StoppedRequest,
 } from "./request-transport.ts";
 import { anything, type Sdk, type ServerLink } from "./server-link.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 interface ClientParts extends Omit<ExchangeParts, "meta"> {
   readonly options: ConnectOptions;
@@ -187,7 +185,7 @@ function isHeaderMismatch(error: unknown): boolean {
 }
 
 function infoOf(info: unknown): McpConnection["serverInfo"] {
-  if (!isPlainRecord(info)) return undefined;
+  if (!isRecord(info)) return undefined;
   const { name, version, title } = info;
   if (typeof name !== "string" || typeof version !== "string") return undefined;
   return { name, version, ...(typeof title === "string" && { title }) };
@@ -276,7 +274,7 @@ class Exchange {
   }
 
   #meta(own: unknown, added: Json | undefined, progressToken: number): Json {
-    return { ...this.#parts.meta, ...(isPlainRecord(own) ? own : undefined), ...added, progressToken };
+    return { ...this.#parts.meta, ...(isRecord(own) ? own : undefined), ...added, progressToken };
   }
 
   #explain(error: unknown, pending: PendingRequest): HostError {
@@ -323,7 +321,7 @@ const levels: ReadonlyMap<unknown, LogLevel> = new Map<unknown, LogLevel>([
 
 /** Writes a `notifications/message` of a server to our log, at its level; the log redacts. */
 function logServerMessage(serverName: string, params: unknown, log: Logger): void {
-  if (!isPlainRecord(params)) return;
+  if (!isRecord(params)) return;
   const level = levels.get(params["level"]) ?? "info";
   if (!log.enabled(level)) return;
   const { logger, data } = params;

@@ -1,10 +1,9 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { Json } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { Asks, ToolContext } from "../../tools/tool.ts";
 import type { ServerAuth } from "../oauth/credentials.ts";
 import type { FrameListener } from "./frame-log.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** Whether a server speaks the stateless protocol (2026-07-28 and later) or the one with a handshake. */
 export type ProtocolEra = "modern" | "legacy";

@@ -1,6 +1,4 @@
-import { isPlainRecord } from "../../base/read-fields.ts";
-
-type Json = Readonly<Record<string, unknown>>;
+import { isRecord, type Json } from "../../base/json.ts";
 
 const mostPages = 1000;
 /** Twice as many as are used of any list. */
@@ -20,7 +18,7 @@ export async function listPages(key: string, fetchPage: (cursor: string | undefi
   for (let cursor: string | undefined; ; ) {
     const page = await fetchPage(cursor);
     for (const item of page[key] as readonly unknown[]) {
-      if (!isPlainRecord(item)) strangers++;
+      if (!isRecord(item)) strangers++;
       else if (items.length < mostItems) items.push(item);
       else return { items, fault: `it has more than ${mostItems} entries` };
     }

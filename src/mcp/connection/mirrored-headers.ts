@@ -1,6 +1,4 @@
-import { isPlainRecord } from "../../base/read-fields.ts";
-
-type Json = Readonly<Record<string, unknown>>;
+import { isRecord, type Json } from "../../base/json.ts";
 
 /** An argument that goes into a header as well, so that what stands between can route by it. */
 interface Mirror {
@@ -34,7 +32,7 @@ export function mirroredHeaders(inputSchema: unknown, args: Json): Readonly<Reco
 }
 
 function mirrorsOf(schema: unknown): Mirrors {
-  if (!isPlainRecord(schema)) return { ok: true, mirrors: [] };
+  if (!isRecord(schema)) return { ok: true, mirrors: [] };
   const known = found.get(schema);
   if (known !== undefined) return known;
   const mirrors = findMirrors(schema);
@@ -67,7 +65,7 @@ function visit(node: unknown, path: readonly string[], isPlain: boolean, mirrors
     mirrors.push({ path, header: schema[annotation] as string });
   }
   const parts = Object.entries(schema).flatMap(([keyword, value]): Part[] => {
-    if (keyword === "properties" && isPlainRecord(value)) {
+    if (keyword === "properties" && isRecord(value)) {
       return Object.entries(value).map(([name, property]) => [property, [...path, name], isPlain]);
     }
     return subschemas.has(keyword) ? partsOf(keyword, value, path) : [];
@@ -78,7 +76,7 @@ function visit(node: unknown, path: readonly string[], isPlain: boolean, mirrors
 type Part = readonly [node: unknown, path: readonly string[], isPlain: boolean];
 
 function partsOf(keyword: string, value: unknown, path: readonly string[]): Part[] {
-  const nodes = named.has(keyword) && isPlainRecord(value) ? Object.values(value) : [value];
+  const nodes = named.has(keyword) && isRecord(value) ? Object.values(value) : [value];
   return nodes.map((node) => [node, [...path, keyword], false]);
 }
 
@@ -109,7 +107,7 @@ function faultOf(schema: Json, path: readonly string[], isPlain: boolean): strin
 
 function valueAt(root: Json, path: readonly string[]): unknown {
   let value: unknown = root;
-  for (const name of path) value = isPlainRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  for (const name of path) value = isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
   return value;
 }
 

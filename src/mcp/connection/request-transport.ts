@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, JSONRPCResultResponse, RequestId, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { toError } from "../../base/errors.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { isNestedTooDeep, maxJsonDepth } from "../../base/json-limits.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import type { ToolContext } from "../../tools/tool.ts";
 import type { CallRequestOptions } from "./connection.ts";
@@ -96,7 +96,7 @@ export class ObservedTransport implements Transport {
 
   /** Whose progress token it is. */
   #ownerOf(params: unknown): PendingRequest | undefined {
-    const token: unknown = isPlainRecord(params) ? params["progressToken"] : undefined;
+    const token: unknown = isRecord(params) ? params["progressToken"] : undefined;
     return typeof token === "number" ? this.#byToken.get(token) : undefined;
   }
 
@@ -144,7 +144,7 @@ export class ObservedTransport implements Transport {
   /** The SDK handles progress a moment later than an answer that came with it, which then finds nobody to tell. */
   #takeProgress(params: unknown): boolean {
     const pending = this.#ownerOf(params);
-    if (isPlainRecord(params)) pending?.hearProgress(params);
+    if (isRecord(params)) pending?.hearProgress(params);
     return pending !== undefined;
   }
 }
@@ -167,12 +167,12 @@ function idOf(message: JSONRPCMessage): RequestId {
 }
 
 function isDiscovery(message: JSONRPCMessage): boolean {
-  return "result" in message && isPlainRecord(message.result) && Array.isArray(message.result["supportedVersions"]);
+  return "result" in message && isRecord(message.result) && Array.isArray(message.result["supportedVersions"]);
 }
 
 /** Whether an answer of the stateless protocol says that the server needs input from its client first. */
 function isInputRequired(message: JSONRPCMessage): boolean {
-  return "result" in message && isPlainRecord(message.result) && message.result["resultType"] === "input_required";
+  return "result" in message && isRecord(message.result) && message.result["resultType"] === "input_required";
 }
 
 /** Why a request of ours ended without an answer. */
@@ -245,10 +245,10 @@ export class PendingRequest implements Disposable {
     this.wasHeard = true;
     if (!("result" in message)) return message;
     const result: unknown = message.result;
-    if (!isPlainRecord(result)) return message;
+    if (!isRecord(result)) return message;
     if (isInputRequired(message)) {
       const { inputRequests } = result;
-      const count = isPlainRecord(inputRequests) ? Object.keys(inputRequests).length : 0;
+      const count = isRecord(inputRequests) ? Object.keys(inputRequests).length : 0;
       if (count > mostQuestions) this.giveUp("unreadable", `the server sent ${count} input requests at once, which is more than the limit`);
       return message;
     }
@@ -365,8 +365,6 @@ export function askerOf(pending: PendingRequest): Asker {
   return context === undefined ? { kind: "nobody" } : { kind: "call", context, hold: () => pending.hold() };
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
 interface Shape {
   /** The list that the answer is about. */
   readonly key: string;
@@ -386,7 +384,7 @@ const shapes: ReadonlyMap<string, Shape> = new Map([
 
 /** What is wrong with an answer, as seen from the protocol; undefined: it is what was asked for. */
 export function faultOfAnswer(method: string, answer: unknown): string | undefined {
-  if (!isPlainRecord(answer)) return "it is not an object";
+  if (!isRecord(answer)) return "it is not an object";
   const shape = shapes.get(method);
   if (shape === undefined) return undefined;
   const list = answer[shape.key];

@@ -1,12 +1,10 @@
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 import { errorMessage } from "../../base/errors.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import type { Asks, ToolContext } from "../../tools/tool.ts";
 import type { ServerAnswers, ServerRequestPolicy } from "./connection.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 interface ServerRequestOptions {
   readonly serverName: string;
@@ -137,15 +135,15 @@ function keyOption(key: string | undefined): [] | [{ readonly key: string }] {
 }
 
 function faultOfSampling(params: unknown): string | undefined {
-  if (!isPlainRecord(params)) return "the parameters are not an object";
+  if (!isRecord(params)) return "the parameters are not an object";
   const { messages, maxTokens } = params;
-  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isPlainRecord)) return "it has no messages";
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isRecord)) return "it has no messages";
   if (typeof maxTokens !== "number" || !(maxTokens > 0)) return "its maxTokens is not a positive number";
   return undefined;
 }
 
 function isSamplingResult(value: unknown): value is Json {
-  if (!isPlainRecord(value)) return false;
+  if (!isRecord(value)) return false;
   const { role, model, content } = value;
   return (role === "assistant" || role === "user") && typeof model === "string" && content !== undefined;
 }
@@ -157,7 +155,7 @@ const longestRequest = 100_000;
 
 /** Reads the parameters of `elicitation/create`; a text says what is wrong with them. @internal Exported for tests. */
 export function readElicitation(params: unknown): Elicitation | string {
-  if (!isPlainRecord(params)) return "the parameters are not an object";
+  if (!isRecord(params)) return "the parameters are not an object";
   const { message, mode, url, requestedSchema } = params;
   if (typeof message !== "string") return "it has no message";
   if (JSON.stringify(params).length > longestRequest) return "it is too long";
@@ -176,7 +174,7 @@ export function toElicitResult(request: Elicitation, answer: ElicitationAnswer):
   const { action, content } = answer;
   if (action !== "accept" && action !== "decline") return { action: "cancel" };
   if (action === "decline" || request.requestedSchema === undefined) return { action };
-  const given = isPlainRecord(content) ? Object.entries(content).filter(([, value]) => isFormValue(value)) : [];
+  const given = isRecord(content) ? Object.entries(content).filter(([, value]) => isFormValue(value)) : [];
   // Object.fromEntries makes own properties of any name, "__proto__" included.
   return { action, content: Object.fromEntries([...defaultsOf(request.requestedSchema), ...given]) };
 }
@@ -184,12 +182,12 @@ export function toElicitResult(request: Elicitation, answer: ElicitationAnswer):
 function defaultsOf(schema: Json): [string, unknown][] {
   const properties = Object.entries(schema["properties"] as Json);
   return properties.flatMap(([name, property]) =>
-    isPlainRecord(property) && isFormValue(property["default"]) ? [[name, property["default"]]] : [],
+    isRecord(property) && isFormValue(property["default"]) ? [[name, property["default"]]] : [],
   );
 }
 
 function isFormSchema(value: unknown): value is Json {
-  return isPlainRecord(value) && value["type"] === "object" && isPlainRecord(value["properties"]);
+  return isRecord(value) && value["type"] === "object" && isRecord(value["properties"]);
 }
 
 function isFormValue(value: unknown): boolean {

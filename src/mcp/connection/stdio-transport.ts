@@ -1,8 +1,8 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
 import { JsonValueCount, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import { type Logger, redactText } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import { JsonTooDeep, SlicedJson } from "../../base/sliced-json.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/process/child-process.ts";
@@ -235,7 +235,7 @@ function parseMessage(line: string): JSONRPCMessage | undefined {
 }
 
 function toMessage(value: unknown): JSONRPCMessage | undefined {
-  return isPlainRecord(value) && value["jsonrpc"] === "2.0" ? (value as JSONRPCMessage) : undefined;
+  return isRecord(value) && value["jsonrpc"] === "2.0" ? (value as JSONRPCMessage) : undefined;
 }
 
 function idOf({ head, tail }: LongLine): number | undefined {

@@ -1,6 +1,6 @@
 import type { AuthorizationServerMetadata, FetchLike, OAuthProtectedResourceMetadata } from "@modelcontextprotocol/client";
 import { HostError, toError } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import { isSameIssuer } from "./credentials.ts";
 import { type Challenge, fetchFor, type OAuthTarget } from "./target.ts";
 
@@ -86,7 +86,7 @@ export async function readResourceMetadata(
     try {
       const response = await fetch(address, { headers: { accept: "application/json" } });
       const text = response.ok ? await response.text() : "";
-      if (text.length <= maxCharacters && isPlainRecord(parse(text))) return text;
+      if (text.length <= maxCharacters && isRecord(parse(text))) return text;
     } catch (error) {
       signal.throwIfAborted();
       target.log.debug(`The protected resource metadata of MCP server "${target.server.name}" cannot be read.`, { error: toError(error) });

@@ -2,6 +2,7 @@ import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../../base/clock.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
@@ -103,8 +104,6 @@ function isSame({ savedAt: _, ...kept }: CachedServer, { savedAt: __, ...server 
   return isDeepStrictEqual(kept, server);
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
 const version = 1;
 
 /** What is kept of a server between runs of the program: what it said of itself, and nothing of how it is reached. */
@@ -133,7 +132,7 @@ function parseCachedServer(text: string): CachedServer | undefined {
 function parseObject(text: string): Json | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     // Not JSON: as good as no file.
     return undefined;
@@ -141,18 +140,18 @@ function parseObject(text: string): Json | undefined {
 }
 
 function readVerdict(value: unknown): DatedProtocol | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { era, protocolVersion, foundAt } = value;
   if ((era !== "modern" && era !== "legacy") || typeof protocolVersion !== "string" || typeof foundAt !== "number") return undefined;
   return { era, protocolVersion, foundAt };
 }
 
 function readLists(value: unknown): CachedServer["lists"] | undefined {
-  if (!isObject(value) || !isObject(value["capabilities"])) return undefined;
+  if (!isRecord(value) || !isRecord(value["capabilities"])) return undefined;
   const { instructions, capabilities } = value;
   if (instructions !== undefined && typeof instructions !== "string") return undefined;
   const lists = listNames.map((name) => value[name]);
-  if (!lists.every((list): list is Json[] => Array.isArray(list) && list.every(isObject))) return undefined;
+  if (!lists.every((list): list is Json[] => Array.isArray(list) && list.every(isRecord))) return undefined;
   const [tools, prompts, resources, resourceTemplates, skills] = lists.map((list) => Object.freeze(list)) as readonly (readonly Json[])[];
   if (!tools || !prompts || !resources || !resourceTemplates || !skills) return undefined;
   const serverInfo = readServerInfo(value["serverInfo"]);
@@ -160,12 +159,8 @@ function readLists(value: unknown): CachedServer["lists"] | undefined {
 }
 
 function readServerInfo(value: unknown): ServerLists["serverInfo"] {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { name, version, title } = value;
   if (typeof name !== "string" || typeof version !== "string") return undefined;
   return { name, version, ...(typeof title === "string" && { title }) };
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

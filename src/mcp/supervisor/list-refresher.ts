@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../../base/clock.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
 import type { McpConnection, ServerList } from "../connection/connection.ts";
 import { listPages } from "../connection/list-pages.ts";
 import { type ListName, listNames, type ServerLists } from "./server-lists.ts";
@@ -126,8 +127,6 @@ function describe(list: ListName, error: Error, server: string): Diagnostic {
       : `${what} exceed the limit. ${errorMessage(error)}`;
   return { severity: "warning", code, message, source: server };
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 interface ListFetchParts {
   readonly clock: Clock;

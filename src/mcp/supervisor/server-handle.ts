@@ -2,14 +2,13 @@ import { canonicalJson } from "../../base/canonical-json.ts";
 import { type Clock, endsWithin } from "../../base/clock.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
 import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./server-lease.ts";
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
 import type { SharedServer, SharedServerUser } from "./shared-server.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** One server of a lease. It holds its connection from its making until `release`. */
 class ServerHandle implements SupervisedServer, SharedServerUser {

@@ -1,9 +1,8 @@
+import type { Json } from "../../base/json.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** A server as one user sees it: under the user's name and configuration, over a connection that others may share. */
 export interface SupervisedServer {

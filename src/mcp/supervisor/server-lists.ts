@@ -1,7 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { Json } from "../../base/json.ts";
 import type { McpConnection } from "../connection/connection.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 export type ListName = "tools" | "prompts" | "resources" | "resourceTemplates" | "skills";
 

@@ -1,6 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import { withoutHidden } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { assemblePrompt } from "../../tools/create/create-prompt.ts";
 import { type CompletionLike, complete } from "../../tools/define/completion.ts";
 import { copyJson } from "../../tools/json-copy.ts";
@@ -17,8 +17,6 @@ import type {
 } from "../../tools/prompt.ts";
 import type { ToolContext } from "../../tools/tool.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** As much of a server as its suggestions need. */
 export interface CompletionServer {

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import { exactJson, findHidden, withoutHidden } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { parseUriTemplate } from "../../tools/define/uri-template.ts";
 import { copyJson } from "../../tools/json-copy.ts";
@@ -13,8 +13,6 @@ import type { SupervisedServer } from "../supervisor/server-lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { DefinitionCache } from "./held-definition.ts";
 import { type CompletionServer, callContextOf, completeRemotely, remotePrompt, texts } from "./remote-prompt.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** As much of a server as its resources need. */
 interface ResourceServer extends CompletionServer {

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { posix } from "node:path";
 import { HostError } from "../../base/errors.ts";
 import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { expandPrompt } from "../../formats/skills/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
 import { nameFaults } from "../../formats/skills/skill-name.ts";
@@ -10,8 +10,6 @@ import { copyJson } from "../../tools/json-copy.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { briefDiff, definitionDiff } from "../../trust/pins/definition-diff.ts";
 import type { RequestOptions } from "../connection/connection.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** As much of a server as its skills need. */
 interface SkillServer {

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import { createTool } from "../../tools/create/create-tool.ts";
 import type { ToolLike } from "../../tools/define/define-tool.ts";
 import { copyAhead } from "../../tools/json-copy.ts";
@@ -11,8 +11,6 @@ import type { PermissionRequest, ToolContext, ToolDefinition, ToolResult, ToolsF
 import { callToolResult, failureResult } from "../../tools/tool-result.ts";
 import { callMetaOf } from "../../tools/tool-source.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** As much of a server as its tools need. */
 export interface ToolCaller {

@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
+import type { Json } from "../../base/json.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
@@ -11,8 +12,6 @@ import { DefinitionCache, pinOwner } from "./held-definition.ts";
 import { chooseNames, hashDigits, hashOfParts } from "./name-tools.ts";
 import { contentOf, type ReadSkillEntry, readSkillEntry, remoteSkill, type SkillListing } from "./remote-skill.ts";
 import type { Pinned, PinnedFound } from "./server-tools.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** A server and the skills that it lists. */
 export interface ServerSkillNames {

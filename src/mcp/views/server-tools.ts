@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
+import type { Json } from "../../base/json.ts";
 import { WorkSlices } from "../../base/work-slices.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
@@ -10,8 +11,6 @@ import type { SupervisedServer } from "../supervisor/server-lease.ts";
 import type { ServerLists } from "../supervisor/server-lists.ts";
 import { DefinitionCache, pinOwner, serverIdentity } from "./held-definition.ts";
 import { remoteTool } from "./remote-tool.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** Something that is offered if its pin says so. */
 export interface Pinned<T> {

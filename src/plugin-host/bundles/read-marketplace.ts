@@ -1,8 +1,8 @@
 import { basename, join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isRecord } from "../../base/json.ts";
 import { type MarketplacePlugin, marketplacePlaces, parseMarketplace } from "../../formats/plugins/marketplace.ts";
 import { parseJson } from "../../formats/text/json-document.ts";
-import { isJsonObject } from "../../formats/text/json-fields.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { BundleFiles, joinedSources, type ListedEntry, placedIn } from "./bundle.ts";
 
@@ -65,9 +65,9 @@ export interface StoredEntry {
 /** The entry of a plugin that a marketplace lists. */
 export function toStoredEntry({ folder, file, text }: ReadMarketplace, plugin: ListedPlugin): StoredEntry {
   const value = parseJson(text).document?.value;
-  const plugins = isJsonObject(value) && Array.isArray(value["plugins"]) ? (value["plugins"] as readonly unknown[]) : [];
-  const entry = plugins.find((one) => isJsonObject(one) && String(one["name"]).trim() === plugin.name);
-  const { source: _source, ...rest } = isJsonObject(entry) ? entry : { name: plugin.name };
+  const plugins = isRecord(value) && Array.isArray(value["plugins"]) ? (value["plugins"] as readonly unknown[]) : [];
+  const entry = plugins.find((one) => isRecord(one) && String(one["name"]).trim() === plugin.name);
+  const { source: _source, ...rest } = isRecord(entry) ? entry : { name: plugin.name };
   return {
     text: JSON.stringify({ name: plugin.name, plugins: [{ ...rest, source: "./" }] }),
     file,

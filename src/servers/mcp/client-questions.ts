@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { escapeHidden } from "../../base/hidden-characters.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { AskKind } from "../../session/clients/request-kinds.ts";
 import { permissionText } from "../../session/permissions/permission-reach.ts";
 import { compileSchema } from "../../tools/schema/json-schema-validator.ts";
@@ -49,8 +49,8 @@ export function toClientQuestion<K extends AskKind>(kind: K, data: Asks[K]["data
 export function missingCapabilities(required: DeclaredCapabilities, declared: DeclaredCapabilities): DeclaredCapabilities | undefined {
   const missing = Object.entries(required).flatMap(([name, parts]): [string, unknown][] => {
     const has = Object.hasOwn(declared, name) ? declared[name] : undefined;
-    if (!isPlainRecord(has)) return [[name, parts]];
-    const lacking = Object.keys(isPlainRecord(parts) ? parts : {}).filter((part) => !isDeclared(name, part, has));
+    if (!isRecord(has)) return [[name, parts]];
+    const lacking = Object.keys(isRecord(parts) ? parts : {}).filter((part) => !isDeclared(name, part, has));
     return lacking.length === 0 ? [] : [[name, Object.fromEntries(lacking.map((part) => [part, {}]))]];
   });
   return missing.length === 0 ? undefined : Object.fromEntries(missing);
@@ -94,7 +94,7 @@ function sampling(params: Asks["sampling"]["data"]): ClientQuestion {
   return {
     request: { method: "sampling/createMessage", params },
     requires: { sampling: usesTools ? { tools: {} } : {} },
-    read: (response) => (isPlainRecord(response) && typeof response["model"] === "string" && "content" in response ? response : undefined),
+    read: (response) => (isRecord(response) && typeof response["model"] === "string" && "content" in response ? response : undefined),
   };
 }
 
@@ -117,14 +117,14 @@ function formQuestion(message: string, requestedSchema: JsonSchema, toAnswer: (a
 }
 
 function readAction(response: unknown): ElicitationAnswer | undefined {
-  if (!isPlainRecord(response)) return undefined;
+  if (!isRecord(response)) return undefined;
   const { action, content } = response;
   if (action !== "accept" && action !== "decline" && action !== "cancel") return undefined;
-  return isPlainRecord(content) ? { action, content } : { action };
+  return isRecord(content) ? { action, content } : { action };
 }
 
 function withList(response: unknown, key: string): unknown {
-  return isPlainRecord(response) && Array.isArray(response[key]) ? response : undefined;
+  return isRecord(response) && Array.isArray(response[key]) ? response : undefined;
 }
 
 /** The question whether a call may run, as a form that a client shows. */

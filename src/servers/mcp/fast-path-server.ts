@@ -11,8 +11,8 @@ import {
   type Transport,
 } from "@modelcontextprotocol/server";
 import { HostError, toError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;
 type Dispatch = (request: JSONRPCRequest, extra?: MessageExtraInfo) => void;
@@ -46,7 +46,7 @@ export function schemaOf<T extends object>(
   fault: (params: Readonly<Record<string, unknown>>) => string | undefined,
 ): StandardSchemaV1<T, T> {
   const validate = (value: unknown) => {
-    const message = isPlainRecord(value) ? fault(value) : "the parameters must be an object";
+    const message = isRecord(value) ? fault(value) : "the parameters must be an object";
     return message === undefined ? { value: value as T } : { issues: [{ message }] };
   };
   return { "~standard": { version: 1, vendor: "skillhost", validate } };

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server as NodeServer } from "n
 import type { AddressInfo } from "node:net";
 import { createMcpHandler, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
 import { HostError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
 import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import { onAbort } from "../../base/wait-for.ts";
 import { ConnectionGate, createConnectionToken, isLoopback } from "../../io/net/connection-gate.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
@@ -183,13 +183,13 @@ async function readBody(request: Request): Promise<unknown> {
 }
 
 function parameterFault(body: unknown, headers: Headers, { served }: OpenEndpoint): string | undefined {
-  if (!isPlainRecord(body) || body["method"] !== "tools/call" || !isPlainRecord(body["params"])) return undefined;
+  if (!isRecord(body) || body["method"] !== "tools/call" || !isRecord(body["params"])) return undefined;
   const { name, arguments: args } = body["params"];
   const tool = typeof name === "string" ? served.session.catalog.executables.get(name) : undefined;
   return tool?.definition.parameters && disagreeingHeader(tool.definition.parameters, args, headers);
 }
 
 function refuseWith(status: number, code: number, message: string, body?: unknown): Response {
-  const id = isPlainRecord(body) && (typeof body["id"] === "string" || typeof body["id"] === "number") ? body["id"] : null;
+  const id = isRecord(body) && (typeof body["id"] === "string" || typeof body["id"] === "number") ? body["id"] : null;
   return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status });
 }

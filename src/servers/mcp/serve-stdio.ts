@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
 import { type JSONRPCMessage, PROTOCOL_VERSION_META_KEY, type Server, type Transport } from "@modelcontextprotocol/server";
 import { serveStdio as serveConnection } from "@modelcontextprotocol/server/stdio";
+import { isRecord } from "../../base/json.ts";
 import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import type { ConnectionEra } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";
 import { ListenedResourceSubscriptions } from "./server-resource-subscriptions.ts";
@@ -52,7 +52,7 @@ export async function serveStdio(
 function isOldHandshake(message: JSONRPCMessage): boolean {
   if (!("method" in message) || message.method !== "initialize") return false;
   const meta = message.params?.["_meta"];
-  return !isPlainRecord(meta) || meta[PROTOCOL_VERSION_META_KEY] === undefined;
+  return !isRecord(meta) || meta[PROTOCOL_VERSION_META_KEY] === undefined;
 }
 
 /** Watches what `subscriptions/listen` names until it is cancelled. */
@@ -70,7 +70,7 @@ function createListenWatch({ watches }: OpenEndpoint, tell: (uri: string) => voi
       end(message.id);
       open.set(message.id, added);
     }
-    if (message.method === "notifications/cancelled" && isPlainRecord(message.params)) end(message.params["requestId"]);
+    if (message.method === "notifications/cancelled" && isRecord(message.params)) end(message.params["requestId"]);
   };
 }
 
@@ -202,7 +202,7 @@ export class LineTransport implements Transport {
 
   #receive(text: string): void {
     const message = parse(text);
-    if (!isPlainRecord(message)) {
+    if (!isRecord(message)) {
       // Without an id there is nobody to answer.
       this.onerror?.(new Error(`A line is not a JSON-RPC message and was ignored: ${text.slice(0, 100)}`));
     } else if (isNestedTooDeep(message)) this.#refuse(message["id"], `it is nested more than ${maxJsonDepth} levels deep`);
@@ -214,7 +214,7 @@ export class LineTransport implements Transport {
     const { id, method, params } = message;
     // Whoever listens is answered when the connection ends, and not before.
     if (method !== undefined && method !== "subscriptions/listen" && isId(id)) this.#unanswered.add(id);
-    const cancelled = method === "notifications/cancelled" && isPlainRecord(params) ? params["requestId"] : undefined;
+    const cancelled = method === "notifications/cancelled" && isRecord(params) ? params["requestId"] : undefined;
     if (isId(cancelled)) this.#unanswered.delete(cancelled);
     this.#options.onInbound?.(message as unknown as JSONRPCMessage);
     this.#untaken.push(message as unknown as JSONRPCMessage);
@@ -262,8 +262,8 @@ function parse(text: string): unknown {
 }
 
 function isMessage({ jsonrpc, id, method, params }: Readonly<Record<string, unknown>>): boolean {
-  if (jsonrpc !== "2.0" || !(params === undefined || isPlainRecord(params))) return false;
-  if (params?.["_meta"] !== undefined && !isPlainRecord(params["_meta"])) return false;
+  if (jsonrpc !== "2.0" || !(params === undefined || isRecord(params))) return false;
+  if (params?.["_meta"] !== undefined && !isRecord(params["_meta"])) return false;
   return method === undefined ? isId(id) : typeof method === "string" && (id === undefined || isId(id));
 }
 

@@ -1,6 +1,6 @@
 import { toError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
 import type { Session } from "../../session/session.ts";
 
 /**
@@ -50,9 +50,9 @@ export class ListenedResourceSubscriptions {
 }
 
 function namedIn(message: unknown): readonly string[] {
-  if (!isPlainRecord(message) || message["method"] !== "subscriptions/listen" || !isPlainRecord(message["params"])) return [];
+  if (!isRecord(message) || message["method"] !== "subscriptions/listen" || !isRecord(message["params"])) return [];
   const filter = message["params"]["notifications"];
-  const uris = isPlainRecord(filter) ? filter["resourceSubscriptions"] : undefined;
+  const uris = isRecord(filter) ? filter["resourceSubscriptions"] : undefined;
   return Array.isArray(uris) ? [...new Set(uris.filter((uri): uri is string => typeof uri === "string"))] : [];
 }
 

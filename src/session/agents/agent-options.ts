@@ -1,13 +1,5 @@
-import {
-  type FieldReaders,
-  fieldsReader,
-  isPlainRecord,
-  mustBe,
-  readFields,
-  readFlag,
-  readText,
-  readTexts,
-} from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
+import { type FieldReaders, fieldsReader, mustBe, readFields, readFlag, readText, readTexts } from "../../base/read-fields.ts";
 import type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "../catalog/model-tool-options.ts";
 import { readSystemMessage } from "../prompt/customize-prompt.ts";
 import type { AgentSelection, CustomAgentOptions, DefaultAgentOptions } from "./agent-profiles.ts";
@@ -62,7 +54,7 @@ function readAgent(value: unknown, path: string): CustomAgentOptions {
 
 /** Configurations of MCP servers by name; each is read when the session takes them on, so that a wrong one keeps no other back. */
 export function readServerMap(value: unknown, path: string): Readonly<Record<string, unknown>> {
-  return isPlainRecord(value) ? Object.freeze({ ...value }) : mustBe(path, "an object of servers by name");
+  return isRecord(value) ? Object.freeze({ ...value }) : mustBe(path, "an object of servers by name");
 }
 
 function readToolSearch(value: unknown, path: string): ToolSearchOptions {
@@ -73,7 +65,7 @@ function readToolSearch(value: unknown, path: string): ToolSearchOptions {
 }
 
 function readModelTools(value: unknown, path: string): ModelToolTable {
-  if (!isPlainRecord(value)) return mustBe(path, "an object of options by model");
+  if (!isRecord(value)) return mustBe(path, "an object of options by model");
   const readers: FieldReaders<ModelToolOptions> = {
     availableTools: readTexts,
     excludedTools: readTexts,

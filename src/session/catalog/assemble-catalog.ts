@@ -1,5 +1,6 @@
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { LruMap } from "../../base/lru-map.ts";
 import type { JsonSchema, Tool, ToolDefinition, ToolKind } from "../../tools/tool.ts";
 import { checkToolName } from "../../tools/tool-name.ts";
 import type { CatalogView } from "./catalog-view.ts";
@@ -231,18 +232,18 @@ export function createCatalogMemo(): CatalogMemo {
       if (diagnostics !== undefined && diagnostics.length > 0) node = childOf(node, diagnostics);
       names += `${kind} ${id.length} ${id} `;
     }
-    return catalogOf(node.catalogs, names + view.key, () => assembleCatalog(sources, view));
+    return node.catalogs.getOrCreate(names + view.key, () => assembleCatalog(sources, view));
   };
 }
 
 /** The catalogs of the snapshots on the way here, and the way on to sets with one more. */
 interface Node {
   readonly next: WeakMap<object, Node>;
-  readonly catalogs: Map<string, ToolCatalog>;
+  readonly catalogs: LruMap<string, ToolCatalog>;
 }
 
 function createNode(): Node {
-  return { next: new WeakMap(), catalogs: new Map() };
+  return { next: new WeakMap(), catalogs: new LruMap(maxViews) };
 }
 
 function childOf(node: Node, snapshot: object): Node {
@@ -251,16 +252,6 @@ function childOf(node: Node, snapshot: object): Node {
   const child = createNode();
   node.next.set(snapshot, child);
   return child;
-}
-
-function catalogOf(catalogs: Map<string, ToolCatalog>, key: string, assemble: () => ToolCatalog): ToolCatalog {
-  const catalog = catalogs.get(key) ?? assemble();
-  // Taken out and put back: the first key is always the one not used for longest.
-  catalogs.delete(key);
-  catalogs.set(key, catalog);
-  const oldest = catalogs.keys().next();
-  if (catalogs.size > maxViews && oldest.done !== true) catalogs.delete(oldest.value);
-  return catalog;
 }
 
 /** A tool of a session, described for people and programs. */

@@ -1,4 +1,5 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
+import { LruMap } from "../../base/lru-map.ts";
 import type { Tool } from "../../tools/tool.ts";
 import {
   type ModelToolTable,
@@ -73,19 +74,16 @@ export function createCatalogView(options: CatalogViewOptions): CatalogView {
   });
 }
 
-const offering = new WeakMap<CatalogView, Map<string, CatalogView>>();
+const offering = new WeakMap<CatalogView, LruMap<string, CatalogView>>();
+
+/** A view offers few sets of tools at a time; those of agents that were removed are dropped. */
+const maxToolSets = 16;
 
 /** The same view with tools that the session brings. The same tools give the same view. */
 export function withSessionTools(view: CatalogView, sessionTools: readonly Tool[]): CatalogView {
   if (sessionTools.length === 0) return view;
-  const views = offering.get(view) ?? new Map<string, CatalogView>();
+  const views = offering.get(view) ?? new LruMap<string, CatalogView>(maxToolSets);
   offering.set(view, views);
   const key = `${view.key} ${sessionTools.map((tool) => tool.signature).join(" ")}`;
-  const known = views.get(key);
-  if (known !== undefined) return known;
-  const made = Object.freeze({ ...view, key, sessionTools });
-  // A view offers few sets of tools at a time; those of agents that come and go are not kept.
-  if (views.size >= 16) views.clear();
-  views.set(key, made);
-  return made;
+  return views.getOrCreate(key, () => Object.freeze({ ...view, key, sessionTools }));
 }

@@ -1,3 +1,4 @@
+import { matchesWildcard } from "../../base/wildcard.ts";
 import type { SystemMessageOptions } from "../prompt/customize-prompt.ts";
 
 /** What may be different for a model, or for a family of models. A field that is given takes the place of the session's own. */
@@ -22,28 +23,13 @@ export function toolOptionsFor(model: string | undefined, table: ModelToolTable 
   let found: ModelToolOptions = {};
   if (model === undefined) return found;
   for (const [pattern, options] of Object.entries(table)) {
-    if (fits(pattern.toLowerCase(), model.toLowerCase())) found = { ...found, ...definedFields(options) };
+    if (matchesWildcard(pattern.toLowerCase(), model.toLowerCase())) found = { ...found, ...definedFields(options) };
   }
   return found;
 }
 
 function definedFields(options: ModelToolOptions): ModelToolOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-}
-
-/** Piece by piece from the left, each at the first place where it fits: that finds a way wherever there is one. */
-function fits(pattern: string, model: string): boolean {
-  const [head = "", ...rest] = pattern.split("*");
-  if (!model.startsWith(head)) return false;
-  const tail = rest.pop();
-  if (tail === undefined) return model === pattern;
-  let at = head.length;
-  for (const piece of rest) {
-    const found = model.indexOf(piece, at);
-    if (found < 0) return false;
-    at = found + piece.length;
-  }
-  return model.length - tail.length >= at && model.endsWith(tail);
 }
 
 export interface ToolSearchOptions {

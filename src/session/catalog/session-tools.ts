@@ -1,4 +1,5 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
+import { LruMap } from "../../base/lru-map.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { type AgentProfile, startableAgents } from "../agents/agent-profiles.ts";
 import { agentPromptOf } from "../agents/agent-prompt.ts";
@@ -45,17 +46,12 @@ function sessionToolsFor({ skills, userInput, planning, agents }: ToolDefinition
   ];
 }
 
-const taskTools = new Map<string, Tool>();
+// A process has few different sets of agents; programs that generate new ones repeatedly lose the oldest.
+const taskTools = new LruMap<string, Tool>(32);
 
 function taskToolFor(agents: readonly AgentProfile[]): Tool {
   const key = canonicalJson(agents.map(({ name, description }) => [name, description]));
-  const tool = taskTools.get(key) ?? createTaskTool(agents);
-  // A process has few different sets of agents; programs that make up new ones again and again lose the oldest.
-  taskTools.delete(key);
-  taskTools.set(key, tool);
-  const oldest = taskTools.keys().next();
-  if (taskTools.size > 32 && oldest.done !== true) taskTools.delete(oldest.value);
-  return tool;
+  return taskTools.getOrCreate(key, () => createTaskTool(agents));
 }
 
 /** What a session's tools are assembled from, and what those that it brings itself act on. */

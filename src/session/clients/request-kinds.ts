@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Asks, PermissionDecision, ToolAnswer } from "../../tools/tool.ts";
 
 export type AskKind = keyof Asks;

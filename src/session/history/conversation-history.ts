@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { AssistantMessage, ChatMessage, ImagePart, ModelToolCall, ReplayFields } from "../../models/model.ts";
 import { compactedContext, modelText, unseenNote } from "../prompt/model-text.ts";
 import type { SessionEvent } from "./events.ts";
@@ -165,7 +165,7 @@ function callOf(request: Data): ModelToolCall | undefined {
 }
 
 function replayOf({ replay }: Data): { readonly replay: ReplayFields } | undefined {
-  return isPlainRecord(replay) ? { replay: replay satisfies ReplayFields } : undefined;
+  return isRecord(replay) ? { replay: replay satisfies ReplayFields } : undefined;
 }
 
 function jsonOf(args: unknown): string {
@@ -178,7 +178,7 @@ function jsonOf(args: unknown): string {
 }
 
 function recordOf(value: unknown): Data {
-  return isPlainRecord(value) ? value : {};
+  return isRecord(value) ? value : {};
 }
 
 function listOf(value: unknown): readonly unknown[] {

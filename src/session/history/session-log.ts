@@ -1,7 +1,7 @@
 import { HostError, toError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
-import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/log/append-log.ts";
+import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/log/append-only-log.ts";
 import type { ResolvedSessionConfig, SessionOptions } from "../session-config.ts";
 import { History } from "./conversation-history.ts";
 import type { SessionEvent } from "./events.ts";
@@ -230,8 +230,8 @@ export function withRemembered(recorded: SessionOptions, remembered: SessionOpti
 
 /** The options that the log last recorded, not checked; undefined when it recorded none that can be read. */
 function readRecordedOptions(events: readonly SessionEvent[]): SessionOptions | undefined {
-  const options = events.findLast(({ type, data }) => carriers.has(type) && isPlainRecord(data["options"]))?.data["options"];
-  return isPlainRecord(options) ? Object.fromEntries(Object.entries(options).filter(([name]) => isInLog(name))) : undefined;
+  const options = events.findLast(({ type, data }) => carriers.has(type) && isRecord(data["options"]))?.data["options"];
+  return isRecord(options) ? Object.fromEntries(Object.entries(options).filter(([name]) => isInLog(name))) : undefined;
 }
 
 function optionsKept(options: SessionOptions, where: "log" | "process"): SessionOptions {
@@ -241,7 +241,7 @@ function optionsKept(options: SessionOptions, where: "log" | "process"): Session
 
 /** Leaves out what consists of a function, such as the change of one section of the system message. */
 function withoutFunctions(_key: string, value: unknown): unknown {
-  return isPlainRecord(value) && Object.values(value).some((field) => typeof field === "function") ? undefined : value;
+  return isRecord(value) && Object.values(value).some((field) => typeof field === "function") ? undefined : value;
 }
 
 function isInLog(name: string): boolean {

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import { modelText } from "../prompt/model-text.ts";
 import type { SessionEvent } from "./events.ts";
 
@@ -32,7 +32,7 @@ const kinds: readonly Work[] = [
     settle: ({ requestId, permissionRequest }) => ({
       requestId,
       result: { kind: "cancelled", reason: "interrupted" },
-      ...only({ toolCallId: isPlainRecord(permissionRequest) ? permissionRequest["toolCallId"] : undefined }),
+      ...only({ toolCallId: isRecord(permissionRequest) ? permissionRequest["toolCallId"] : undefined }),
     }),
   },
   {

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
 import type { ApprovalKey } from "../../trust/approvals.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
@@ -74,7 +74,7 @@ export function grantsOf(decision: PermissionDecision, call: ApprovableCall): re
 
 /** What an approval covers that answers no call: of the tools that it can be about, every source once. None: it is about none of them. */
 export function grantsFor(approval: unknown, tools: Iterable<Tool>): readonly ApprovalGrant[] {
-  const fields = isPlainRecord(approval) ? approval : {};
+  const fields = isRecord(approval) ? approval : {};
   const patterns = approvedPatterns(fields);
   const concerned = patterns === undefined ? [] : [...tools].filter((tool) => isConcerned(fields, tool));
   const grants = concerned.flatMap((tool) =>

@@ -1,8 +1,8 @@
 import { type Dirent, existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, posix, resolve, sep } from "node:path";
+import { matchesPath } from "../../base/wildcard.ts";
 import { realPathOfDeepest } from "../../io/confine-path.ts";
-import { matchesPath } from "./permission-patterns.ts";
 
 /** A pattern below a folder. The folder is itself whatever characters its name has, the rest may hold wildcards. */
 interface Place {

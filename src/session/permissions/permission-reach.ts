@@ -1,10 +1,10 @@
 import { basename, isAbsolute, posix, relative, resolve } from "node:path";
 import { type ApprovalText, approvalText } from "../../base/approval-text.ts";
 import { exactJson, exactText } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
+import { matchesPath, matchesWildcard } from "../../base/wildcard.ts";
 import { findConfinement, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallReach, PermissionAsk, PermissionRequest } from "../../tools/tool.ts";
-import { matchesPath, matchesWildcard } from "./permission-patterns.ts";
 
 /** What a call of a tool that is written in JSON reaches, in the form that rules of kind `url`, `shell`, `read` and `write` judge. */
 export interface RuledReach {

@@ -1,9 +1,10 @@
 import { HostError } from "../../base/errors.ts";
+import { matchesWildcard } from "../../base/wildcard.ts";
 import { isPrivateHost } from "../../io/net/pinned-fetch.ts";
 import { maxLimitedPaths, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { AddressRules, PermissionRequest, Tool } from "../../tools/tool.ts";
 import { allowsPath, forbiddenOnDisk, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";
-import { allowsUrl, forbidsUrl, globFault, matchesWildcard, readUrl, readUrlPattern } from "./permission-patterns.ts";
+import { allowsUrl, forbidsUrl, globFault, readUrl, readUrlPattern } from "./permission-patterns.ts";
 import { allowsArguments, forbidsArguments, type RuledReach, readArgumentPatterns } from "./permission-reach.ts";
 import {
   allowsCommands,

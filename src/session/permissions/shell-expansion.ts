@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { matchesWildcard } from "./permission-patterns.ts";
+import { matchesWildcard } from "../../base/wildcard.ts";
 import type { ShellWord } from "./shell-words.ts";
 
 /** What expansions depend on. */

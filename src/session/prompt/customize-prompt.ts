@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 
 /** How a session's system message differs from the one that skillhost makes. */
 export type SystemMessageOptions =
@@ -83,7 +83,7 @@ const actions: readonly unknown[] = ["replace", "remove", "append", "prepend", "
 
 /** @throws HostError `SESSION_OPTIONS` naming the part that is wrong. */
 export function readSystemMessage(value: unknown, field: string): SystemMessageOptions {
-  if (!isPlainRecord(value)) throw wrong(field, "an object with mode and content");
+  if (!isRecord(value)) throw wrong(field, "an object with mode and content");
   const { mode = "append", content, sections } = value;
   if (mode !== "append" && mode !== "replace" && mode !== "customize") throw wrong(`${field}.mode`, '"append", "replace" or "customize"');
   if (typeof content !== "string" && !(mode === "customize" && content === undefined)) throw wrong(`${field}.content`, "a string");
@@ -96,13 +96,13 @@ export function readSystemMessage(value: unknown, field: string): SystemMessageO
 }
 
 function readSections(value: unknown, field: string): Readonly<Record<string, SectionChange>> {
-  if (!isPlainRecord(value)) throw wrong(field, "an object of changes by section");
+  if (!isRecord(value)) throw wrong(field, "an object of changes by section");
   const entries = Object.entries(value).map(([id, change]) => [id, readChange(change, `${field}.${id}`)] as const);
   return Object.freeze(Object.fromEntries(entries));
 }
 
 function readChange(value: unknown, field: string): SectionChange {
-  if (!isPlainRecord(value)) throw wrong(field, "an object with an action");
+  if (!isRecord(value)) throw wrong(field, "an object with an action");
   // A function that was recorded in a log left nothing behind: the section stays as it is.
   const { action = "preserve", content } = value;
   if (typeof action !== "function" && !actions.includes(action))

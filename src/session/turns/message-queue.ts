@@ -1,5 +1,6 @@
 import { HostError } from "../../base/errors.ts";
-import { type FieldReaders, isPlainRecord, mustBe, readFields, readOneOf, readText } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
+import { type FieldReaders, mustBe, readFields, readOneOf, readText } from "../../base/read-fields.ts";
 import type { ReadAttachments, UserAttachment } from "./user-attachments.ts";
 
 /** A message of a user that waits for its turn. */
@@ -133,7 +134,7 @@ const readers: FieldReaders<SendOptions> = {
   attachments: (value, path) => (Array.isArray(value) ? (value as UserAttachment[]) : mustBe(path, "an array")),
   mode: readOneOf(["enqueue", "immediate"]),
   requestHeaders: (value, path) => {
-    const isHeaders = isPlainRecord(value) && Object.values(value).every((header) => typeof header === "string");
+    const isHeaders = isRecord(value) && Object.values(value).every((header) => typeof header === "string");
     return isHeaders ? (value as Readonly<Record<string, string>>) : mustBe(path, "an object of strings by header name");
   },
   source: readText,

@@ -1,10 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { HostError } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord, type Json } from "../../base/json.ts";
 import type { ChatMessage, FinishReason, MessagePart } from "../../models/model.ts";
 import type { TurnModel } from "./model-cache.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /**
  * Has a model write what an MCP server wants written (`sampling/createMessage`). The model gets the server's messages and
@@ -38,7 +36,7 @@ const stopReasons: { readonly [K in FinishReason]?: string } = { stop: "endTurn"
 function readMessages(value: unknown, seesImages: boolean): readonly ChatMessage[] {
   if (!Array.isArray(value) || value.length === 0) throw cannot("it has no messages");
   return value.map((message: unknown) => {
-    if (!isPlainRecord(message)) throw cannot("one of its messages is not an object");
+    if (!isRecord(message)) throw cannot("one of its messages is not an object");
     const parts = [message["content"]].flat().map((block) => readBlock(block, seesImages));
     if (message["role"] === "user") return { role: "user", content: parts };
     if (message["role"] !== "assistant") throw cannot('the role of a message is neither "user" nor "assistant"');
@@ -47,7 +45,7 @@ function readMessages(value: unknown, seesImages: boolean): readonly ChatMessage
 }
 
 function readBlock(block: unknown, seesImages: boolean): MessagePart {
-  if (!isPlainRecord(block)) throw cannot("the content of a message is not a content block");
+  if (!isRecord(block)) throw cannot("the content of a message is not a content block");
   const { type, text, data, mimeType } = block;
   if (type === "text" && typeof text === "string") return { type, text };
   if (type === "image" && seesImages && typeof data === "string" && typeof mimeType === "string") return { type, data, mimeType };

@@ -1,15 +1,6 @@
 import { errorMessage, HostError } from "../../base/errors.ts";
-import {
-  fieldsReader,
-  isPlainRecord,
-  mustBe,
-  readCallback,
-  readFlag,
-  readOneOf,
-  readPositive,
-  readText,
-  readTexts,
-} from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
+import { fieldsReader, mustBe, readCallback, readFlag, readOneOf, readPositive, readText, readTexts } from "../../base/read-fields.ts";
 import type { ChatModel } from "../../models/model.ts";
 import { createModel, type ProviderOptions } from "../../models/provider.ts";
 import { providerTypes } from "../../models/provider-route.ts";
@@ -161,9 +152,9 @@ function isChatModel(value: unknown): value is ChatModel {
 
 // Clients send all that they know of a model; what is not needed here is passed over.
 function readCapabilities(value: unknown, path: string): ModelCapabilities {
-  if (!isPlainRecord(value)) return mustBe(path, "an object with supports and limits");
+  if (!isRecord(value)) return mustBe(path, "an object with supports and limits");
   const { supports = {}, limits = {} } = value;
-  if (!isPlainRecord(supports) || !isPlainRecord(limits)) return mustBe(path, "an object with supports and limits");
+  if (!isRecord(supports) || !isRecord(limits)) return mustBe(path, "an object with supports and limits");
   const vision = supports["vision"];
   const context = limits["max_context_window_tokens"];
   return Object.freeze({

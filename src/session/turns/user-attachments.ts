@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { relative, resolve, sep } from "node:path";
 import { HostError } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import { confinePath, isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import { toBase64 } from "../../tools/define/content-block.ts";
@@ -60,8 +60,8 @@ interface Loaded {
 }
 
 function readAttachment(item: unknown, field: string, place: AttachmentPlace): Loaded {
-  const type = isPlainRecord(item) ? item["type"] : undefined;
-  if (!isPlainRecord(item) || (type !== "file" && type !== "blob")) {
+  const type = isRecord(item) ? item["type"] : undefined;
+  if (!isRecord(item) || (type !== "file" && type !== "blob")) {
     throw new HostError("ATTACHMENT_INVALID", `${field} must be { type: "file", path } or { type: "blob", data, mimeType }.`);
   }
   const displayName = typeof item["displayName"] === "string" ? item["displayName"] : undefined;

@@ -1,7 +1,7 @@
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { withoutHidden } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { complete } from "../define/completion.ts";
 import { kindOf, toContentBlock } from "../define/content-block.ts";
 import type { DefinedPrompt } from "../define/define-prompt.ts";

@@ -1,6 +1,6 @@
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { complete } from "../define/completion.ts";
 import { kindOf, plain, toBlob } from "../define/content-block.ts";
 import { type DefinedResource, isAddress, type ListedResource } from "../define/define-resource.ts";

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import {
   checkShapes,
   type LeftOutKeys,

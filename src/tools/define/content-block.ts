@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { copyJson } from "../json-copy.ts";
 import type { ContentBlock } from "../prompt.ts";
 

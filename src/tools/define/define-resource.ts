@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import type { OfferContext } from "../prompt.ts";
 import { type Completer, isCompleter } from "./completion.ts";
 import { kindOf, plain } from "./content-block.ts";

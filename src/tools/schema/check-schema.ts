@@ -1,5 +1,5 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { issuesOf } from "./argument-issues.ts";
 import { EvaluationRun, pause } from "./evaluation-run.ts";
 import { SchemaEvaluator } from "./schema-evaluator.ts";

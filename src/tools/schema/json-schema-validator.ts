@@ -1,7 +1,8 @@
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
+import { LruMap } from "../../base/lru-map.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { issuesOf } from "./argument-issues.ts";
 import { EvaluationRun, pause, type RunOptions, StepsExceeded, TooDeep } from "./evaluation-run.ts";
@@ -246,9 +247,8 @@ export function nullOmitter(schema: JsonSchema): (args: unknown) => unknown {
   return (args) => shareCompiled(textOf(schema), false).omitNulls(args);
 }
 
-const maxShared = 256;
-/** Keyed by the hash of the text, least recently used first. Tools keep their validators; this cache helps reloads. */
-const shared = new Map<string, CompiledSchema>();
+/** Keyed by the hash of the text. Tools keep their validators; this cache helps reloads. */
+const shared = new LruMap<string, CompiledSchema>(256);
 
 function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidator {
   const compiled = shareCompiled(textOf(schema), options.untrustedPatterns === true);
@@ -258,12 +258,7 @@ function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidat
 
 function shareCompiled(text: string, untrustedPatterns: boolean): CompiledSchema {
   const key = `${untrustedPatterns} ${sha256(text)}`;
-  const compiled = shared.get(key) ?? compileSchemaText(text, !untrustedPatterns);
-  shared.delete(key);
-  shared.set(key, compiled);
-  const oldest = shared.keys().next();
-  if (shared.size > maxShared && oldest.done !== true) shared.delete(oldest.value);
-  return compiled;
+  return shared.getOrCreate(key, () => compileSchemaText(text, !untrustedPatterns));
 }
 
 function textOf(schema: JsonSchema): string {

@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { type Check, type EvaluationRun, type KeywordCompiler, pause, type SchemaContext } from "./evaluation-run.ts";
 import type { Pattern } from "./schema-pattern.ts";
 import type { SchemaNode } from "./walk-schema.ts";

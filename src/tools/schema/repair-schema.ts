@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Pattern } from "./schema-pattern.ts";
 import { type Dialect, type SchemaNode, walkSchema } from "./walk-schema.ts";
 

@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { applicators, referenceKeywords } from "./applied-schemas.ts";
 import { arrayKeywords } from "./array-keywords.ts";
 import {

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { childSchemas, type Dialect, dialectOf, type SchemaNode } from "./walk-schema.ts";
 
 /** A reference that does not resolve within its schema. Nothing is fetched. */

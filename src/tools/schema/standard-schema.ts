@@ -1,5 +1,5 @@
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 import { isThenable } from "../../base/thenable.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { maxIssues, pathText } from "./argument-issues.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/is-record.ts";
+import { isRecord } from "../../base/json.ts";
 /** A JSON Schema whose keywords are not checked yet. */
 export type SchemaNode = Record<string, unknown>;
 

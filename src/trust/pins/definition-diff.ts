@@ -1,4 +1,5 @@
 import { exactJson } from "../../base/hidden-characters.ts";
+import { isRecord } from "../../base/json.ts";
 
 /**
  * What differs between two versions of a definition, a line for each thing that went (`-`) or came (`+`), with its path:
@@ -13,7 +14,7 @@ export function definitionDiff(before: unknown, after: unknown): readonly string
 
 /** What there is to approve: the difference from what is known, or the whole where nothing is. */
 export function diffToApprove(before: unknown, after: unknown): readonly string[] {
-  return definitionDiff(before === undefined && isObject(after) ? {} : before, after);
+  return definitionDiff(before === undefined && isRecord(after) ? {} : before, after);
 }
 
 /** The lines of a difference for a message about it: what is too much is counted. */
@@ -48,7 +49,7 @@ const around = 40;
 function compare(before: unknown, after: unknown, path: string, lines: string[]): void {
   if (isSameJson(before, after)) return;
   if (Array.isArray(before) && Array.isArray(after)) compareItems(before, after, path, lines);
-  else if (isObject(before) && isObject(after)) compareFields(before, after, path, lines);
+  else if (isRecord(before) && isRecord(after)) compareFields(before, after, path, lines);
   else if (typeof before === "string" && typeof after === "string") tellTexts(before, after, path, lines);
   else {
     tell(lines, "-", path, before);
@@ -102,8 +103,4 @@ function join(path: string, key: string): string {
 /** Own members only: a key such as `constructor` that one of them lacks is absent there. */
 function fieldOf(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? (object as Record<string, unknown>)[key] : undefined;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
 import { sha256 } from "../../base/canonical-json.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { toError } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { ApprovalScope, ApprovalStore } from "../approvals.ts";
 import { digestOf } from "../folder-digests.ts";
 
@@ -145,12 +145,12 @@ function byPlace(pins: readonly NamedPin[]): SeenOfServer {
 }
 
 function readPins(detail: unknown): readonly NamedPin[] {
-  const pins = isPlainRecord(detail) ? detail["pins"] : undefined;
+  const pins = isRecord(detail) ? detail["pins"] : undefined;
   return Array.isArray(pins) ? pins.filter(isPin) : [];
 }
 
 function isPin(value: unknown): value is NamedPin {
-  return isPlainRecord(value) && ["kind", "name", "digest"].every((field) => typeof value[field] === "string");
+  return isRecord(value) && ["kind", "name", "digest"].every((field) => typeof value[field] === "string");
 }
 
 /** Something that a model or a policy sees, and that may be another the next time: the whole definition of a tool, say. */

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { isPlainRecord } from "../../base/read-fields.ts";
+import { isRecord } from "../../base/json.ts";
 import type { ProvenanceRule } from "../trust-policy.ts";
 
 /** The package that provenance is asked of, as the registry gives it. */
@@ -82,22 +82,21 @@ async function judge(
 
 /** Those that say where something was built. There are others, such as that it was published. */
 function provenanceBundles(value: unknown): readonly unknown[] {
-  const list =
-    isPlainRecord(value) && Array.isArray(value["attestations"]) ? value["attestations"] : Array.isArray(value) ? value : [value];
+  const list = isRecord(value) && Array.isArray(value["attestations"]) ? value["attestations"] : Array.isArray(value) ? value : [value];
   return list.flatMap((item: unknown) => {
-    const bundle = isPlainRecord(item) && isPlainRecord(item["bundle"]) ? item["bundle"] : item;
+    const bundle = isRecord(item) && isRecord(item["bundle"]) ? item["bundle"] : item;
     const type = statementOf(bundle)?.["predicateType"];
     return typeof type === "string" && predicate.test(type) ? [bundle] : [];
   });
 }
 
 function statementOf(bundle: unknown): Readonly<Record<string, unknown>> | undefined {
-  const envelope = isPlainRecord(bundle) ? bundle["dsseEnvelope"] : undefined;
-  const payload = isPlainRecord(envelope) ? envelope["payload"] : undefined;
+  const envelope = isRecord(bundle) ? bundle["dsseEnvelope"] : undefined;
+  const payload = isRecord(envelope) ? envelope["payload"] : undefined;
   if (typeof payload !== "string" || payload.length > maxPayload) return undefined;
   try {
     const statement: unknown = JSON.parse(Buffer.from(payload, "base64").toString("utf8"));
-    return isPlainRecord(statement) ? statement : undefined;
+    return isRecord(statement) ? statement : undefined;
   } catch {
     // No JSON: it says nothing of a package.
     return undefined;
@@ -111,7 +110,7 @@ function isAbout({ subject: subjects }: Readonly<Record<string, unknown>>, { nam
   const hex = Buffer.from(sha512, "base64").toString("hex");
   const purl = `pkg:npm/${name.replace(/^@/, "%40")}@${version}`;
   return subjects.some(
-    (each: unknown) => isPlainRecord(each) && each["name"] === purl && isPlainRecord(each["digest"]) && each["digest"]["sha512"] === hex,
+    (each: unknown) => isRecord(each) && each["name"] === purl && isRecord(each["digest"]) && each["digest"]["sha512"] === hex,
   );
 }
 

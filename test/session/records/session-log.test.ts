@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { silentLogger } from "../../../src/base/logger.ts";
-import { type AppendLog, createMemoryLog } from "../../../src/io/log/append-log.ts";
+import { type AppendLog, createMemoryLog } from "../../../src/io/log/append-only-log.ts";
 import { openFileLog } from "../../../src/io/log/file-log.ts";
 import type { SessionEvent } from "../../../src/session/history/events.ts";
 import { createSessionLog, openSessionLog } from "../../../src/session/history/session-log.ts";

@@ -1,4 +1,5 @@
 import { HostError } from "../../../base/errors.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
 import type { BundleDialect } from "../../../formats/plugins/plugin-dialects.ts";
 
@@ -99,9 +100,9 @@ function changedArguments(answer: Fields, { dialect, protocol }: HookCommand, { 
   const tool = foreignTool(dialect, String(toolName));
   if (protocol === "gemini") {
     const changes = fromForeignArguments(tool, own["tool_input"]);
-    return isObject(changes) ? { ...(isObject(toolArgs) ? toolArgs : {}), ...changes } : undefined;
+    return isRecord(changes) ? { ...(isRecord(toolArgs) ? toolArgs : {}), ...changes } : undefined;
   }
-  return isObject(own["updatedInput"]) ? fromForeignArguments(tool, own["updatedInput"]) : undefined;
+  return isRecord(own["updatedInput"]) ? fromForeignArguments(tool, own["updatedInput"]) : undefined;
 }
 
 /** Older and newer words for the same two decisions. */
@@ -120,7 +121,7 @@ function contextOf(answer: Fields): string | undefined {
 
 function specific(answer: Fields): Fields {
   const own = answer["hookSpecificOutput"];
-  return isObject(own) ? own : {};
+  return isRecord(own) ? own : {};
 }
 
 function textOf(value: unknown): string | undefined {
@@ -144,7 +145,7 @@ function parsed(text: string): Fields | undefined {
   if (!text.startsWith("{")) return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     // Told by whoever asked, who knows what the hook guards.
     return undefined;
@@ -158,10 +159,6 @@ function withoutProgress(stdout: string): string {
     .split("\n")
     .filter((line) => parsed(line.trim())?.["type"] !== "progress")
     .join("\n");
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function fault({ event }: HookCommand, what: string): HostError {

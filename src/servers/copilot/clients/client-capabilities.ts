@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { AskHandlers } from "../../../session/clients/client-requests.ts";
 import type { AskKind } from "../../../session/clients/request-kinds.ts";
 import type { AttachmentOptions } from "../../../session/clients/session-client.ts";
@@ -62,7 +62,7 @@ function plansOf(asked: AskedClient): AskHandlers {
   return {
     exitPlanMode: async (plan, { sessionId, signal }) => {
       const answer = await asked.client.wire.request("exitPlanMode.request", { sessionId, ...plan }, signal);
-      return isPlainRecord(answer) ? answer : {};
+      return isRecord(answer) ? answer : {};
     },
   };
 }
@@ -72,7 +72,7 @@ function userInputOf(asked: AskedClient): AskHandlers {
     userInput: async ({ question, choices, allowFreeform }, { sessionId, signal }) => {
       const request = { sessionId, question, ...(choices && { choices }), ...(allowFreeform !== undefined && { allowFreeform }) };
       const answer = await asked.client.wire.request("userInput.request", request, signal);
-      return isPlainRecord(answer) ? answer : {};
+      return isRecord(answer) ? answer : {};
     },
   };
 }
@@ -92,8 +92,8 @@ function createHook<K extends HookKind>(hookType: K, sessionId: string, { wire }
     // The runtime of the Copilot SDK sends the arguments of a call as text.
     const asText = hookType === "preToolUse" && "toolArgs" in input && { toolArgs: JSON.stringify(input.toolArgs) ?? "" };
     const answer = await wire.request("hooks.invoke", { sessionId, hookType, input: { ...input, ...asText } });
-    const output = isPlainRecord(answer) ? answer["output"] : undefined;
-    if (hookType === "preMcpToolCall" || !isPlainRecord(output)) return output;
+    const output = isRecord(answer) ? answer["output"] : undefined;
+    if (hookType === "preMcpToolCall" || !isRecord(output)) return output;
     return Object.fromEntries(Object.entries(output).filter(([, value]) => value !== null));
   };
 }
@@ -103,15 +103,15 @@ function toV2Handlers({ wire }: Client): AskHandlers {
   return {
     tool: async ({ toolCallId, toolName, arguments: args }, { sessionId, signal }) => {
       const answer = await wire.request("tool.call", { sessionId, toolCallId, toolName, arguments: args }, signal);
-      return isPlainRecord(answer) && answer["result"] !== undefined
+      return isRecord(answer) && answer["result"] !== undefined
         ? { result: answer["result"] }
         : { error: "The client returned no result." };
     },
     permission: async (request, { sessionId, signal }) => {
       const permissionRequest = toWireRequest(request);
       const answer = await wire.request("permission.request", { sessionId, permissionRequest }, signal);
-      const result = isPlainRecord(answer) ? answer["result"] : undefined;
-      return toDecision(isPlainRecord(result) ? result["kind"] : undefined);
+      const result = isRecord(answer) ? answer["result"] : undefined;
+      return toDecision(isRecord(result) ? result["kind"] : undefined);
     },
   };
 }

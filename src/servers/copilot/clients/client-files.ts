@@ -1,6 +1,6 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
-import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine } from "../../../io/log/append-log.ts";
+import { isRecord } from "../../../base/json.ts";
+import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine } from "../../../io/log/append-only-log.ts";
 import { toRecord } from "../../../io/log/read-log.ts";
 import type { Client, ClientFileSystem } from "./client.ts";
 
@@ -58,26 +58,26 @@ export class ClientFiles {
     const answer = await this.#ask("readdirWithTypes", { path });
     if (codeOf(answer["error"]) === missingCode) return [];
     this.#refuse(answer["error"], path);
-    const entries = Array.isArray(answer["entries"]) ? answer["entries"].filter(isPlainRecord) : [];
+    const entries = Array.isArray(answer["entries"]) ? answer["entries"].filter(isRecord) : [];
     return entries.flatMap(({ name, type }) => (typeof name === "string" ? [{ name, isFolder: type === "directory" }] : []));
   }
 
   async #ask(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const answer = await this.client.wire.request(`sessionFs.${method}`, { sessionId: this.#sessionId, ...params });
-    return isPlainRecord(answer) ? answer : {};
+    return isRecord(answer) ? answer : {};
   }
 
   /** Throws the error in a client's answer, if it has one. */
   #refuse(error: unknown, path: string): void {
     const code = codeOf(error);
     if (code === undefined) return;
-    const message = isPlainRecord(error) && typeof error["message"] === "string" ? error["message"] : code;
+    const message = isRecord(error) && typeof error["message"] === "string" ? error["message"] : code;
     throw new HostError("SESSION_FS", `The client's file system rejected ${path}: ${message}`);
   }
 }
 
 function codeOf(error: unknown): string | undefined {
-  const code = isPlainRecord(error) ? error["code"] : undefined;
+  const code = isRecord(error) ? error["code"] : undefined;
   return typeof code === "string" ? code : undefined;
 }
 

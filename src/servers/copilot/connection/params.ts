@@ -1,6 +1,6 @@
 import { ErrorCodes, ResponseError } from "vscode-jsonrpc/node.js";
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 
 /**
  * The parameters of a request. Null counts as absent, since clients in other languages send null for missing values. A value of
@@ -14,7 +14,7 @@ export class Params {
     this.method = method;
     // Some clients send their parameters in an array.
     const given = Array.isArray(values) ? values[0] : values;
-    this.#values = isPlainRecord(given) ? given : {};
+    this.#values = isRecord(given) ? given : {};
   }
 
   get(key: string): unknown {
@@ -71,12 +71,12 @@ export class Params {
 
   optionalRecord(key: string): Readonly<Record<string, unknown>> | undefined {
     const value = this.get(key);
-    return value === undefined || isPlainRecord(value) ? value : this.#wrong(key, "an object");
+    return value === undefined || isRecord(value) ? value : this.#wrong(key, "an object");
   }
 
   records(key: string): readonly Readonly<Record<string, unknown>>[] {
     const value = this.get(key) ?? [];
-    return Array.isArray(value) && value.every(isPlainRecord) ? value : this.#wrong(key, "an array of objects");
+    return Array.isArray(value) && value.every(isRecord) ? value : this.#wrong(key, "an array of objects");
   }
 
   #wrong(key: string, what: string): never {

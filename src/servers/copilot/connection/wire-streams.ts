@@ -8,8 +8,8 @@ import {
   type Disposable as RpcDisposable,
 } from "vscode-jsonrpc/node.js";
 import { toError } from "../../../base/errors.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { Logger } from "../../../base/logger.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
 import { type FrameLimits, FrameReader, type FrameWriter } from "./frames.ts";
 
 interface WireReaderHandlers {
@@ -75,7 +75,7 @@ export class WireReader extends AbstractMessageReader {
       this.#callback(value as Message);
       return;
     }
-    const id = isPlainRecord(value) && typeof value["method"] === "string" ? value["id"] : null;
+    const id = isRecord(value) && typeof value["method"] === "string" ? value["id"] : null;
     this.#refuse(isId(id) ? id : null, -32600, problem);
   }
 
@@ -117,20 +117,20 @@ export class WireWriter extends AbstractMessageWriter implements MessageWriter {
 
 /** The problem of a message. Undefined: it is valid. */
 function problemOf(value: unknown): string | undefined {
-  if (!isPlainRecord(value)) return "A message must be an object; batches are not supported.";
+  if (!isRecord(value)) return "A message must be an object; batches are not supported.";
   const { id, method, params } = value;
   if (method === undefined) return isAnswer(value) ? undefined : "A message has neither a method nor a result.";
   if (typeof method !== "string") return "method must be a string.";
   if (id !== undefined && !isId(id)) return "id must be a string or a number.";
   if (params !== undefined && (typeof params !== "object" || params === null)) return "params must be an object.";
-  if (method === "$/cancelRequest" && !(isPlainRecord(params) && isId(params["id"]))) return "$/cancelRequest has no request id.";
+  if (method === "$/cancelRequest" && !(isRecord(params) && isId(params["id"]))) return "$/cancelRequest has no request id.";
   return undefined;
 }
 
 function isAnswer({ id, result, error }: Readonly<Record<string, unknown>>): boolean {
   if (id === null) return error !== undefined;
   if (!isId(id)) return false;
-  return result !== undefined || (isPlainRecord(error) && typeof error["message"] === "string");
+  return result !== undefined || (isRecord(error) && typeof error["message"] === "string");
 }
 
 function isId(value: unknown): value is string | number {

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { Session } from "../../../session/session.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
@@ -86,14 +86,14 @@ function connected(session: Session, name: string): void {
 
 /** The `_meta` of the tool's definition. */
 function metaOf({ definition }: Tool): Fields | undefined {
-  const more = isPlainRecord(definition.metadata) ? definition.metadata["mcp"] : undefined;
-  const meta = isPlainRecord(more) ? more["_meta"] : undefined;
-  return isPlainRecord(meta) ? meta : undefined;
+  const more = isRecord(definition.metadata) ? definition.metadata["mcp"] : undefined;
+  const meta = isRecord(more) ? more["_meta"] : undefined;
+  return isRecord(meta) ? meta : undefined;
 }
 
 function uiOf(tool: Tool): Fields | undefined {
   const ui = metaOf(tool)?.["ui"];
-  return isPlainRecord(ui) ? ui : undefined;
+  return isRecord(ui) ? ui : undefined;
 }
 
 function isForApps(tool: Tool): boolean {

@@ -1,5 +1,5 @@
 import { errorMessage } from "../../../base/errors.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import { type ServerInfo, sourceOf } from "../../../session/mcp/server-connections.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
@@ -51,7 +51,7 @@ export const mcp: MethodFamily = {
   async "session.mcp.reloadWithConfig"(call) {
     const config = call.params.record("config");
     // The runtime's own configuration nests the servers in mcpServers, beside the list of disabled ones.
-    const mcpServers = isPlainRecord(config["mcpServers"]) ? config["mcpServers"] : config;
+    const mcpServers = isRecord(config["mcpServers"]) ? config["mcpServers"] : config;
     await sessionOf(call).update({ mcpServers: mcpServers as SessionOptions["mcpServers"] });
     return { filteredServers: [] };
   },

@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { SendOptions } from "../../../session/turns/message-queue.ts";
 import { badParams, type Params } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
@@ -95,7 +95,7 @@ function toMessage(params: Params): SendOptions {
 
 /** Attachments other than files and blobs become text. */
 function toAttachment(attachment: unknown): unknown {
-  if (!isPlainRecord(attachment)) return attachment;
+  if (!isRecord(attachment)) return attachment;
   const given = Object.fromEntries(Object.entries(attachment).filter(([, value]) => value !== null));
   const { type, path, filePath, text, displayName } = given;
   if (type === "selection" && typeof text === "string") return toBlob(text, String(displayName ?? filePath ?? "selection"));

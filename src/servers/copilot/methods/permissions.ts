@@ -1,5 +1,5 @@
 import { isAbsolute, resolve } from "node:path";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import { isInside } from "../../../io/confine-path.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
@@ -147,8 +147,7 @@ async function setApproveAll(session: Session, isOn: boolean): Promise<void> {
 
 function toRules(list: unknown, method: string): readonly string[] {
   if (list === undefined || list === null) return [];
-  if (!Array.isArray(list) || !list.every(isPlainRecord))
-    throw badParams(method, "rules must be arrays of objects with kind and argument.");
+  if (!Array.isArray(list) || !list.every(isRecord)) throw badParams(method, "rules must be arrays of objects with kind and argument.");
   return list.map((rule) => toRule(rule, method));
 }
 

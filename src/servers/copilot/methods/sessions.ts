@@ -1,7 +1,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError, toError } from "../../../base/errors.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import { notSupported } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { workspacePathOf } from "../sessions/workspace.ts";
@@ -78,7 +78,7 @@ export const sessions: MethodFamily = {
   },
   async "sessions.getLastForContext"(call) {
     const context = call.params.optionalRecord("context");
-    const cwd = isPlainRecord(context) ? context["cwd"] : undefined;
+    const cwd = isRecord(context) ? context["cwd"] : undefined;
     const last = (await listSessions(call)).find((session) => typeof cwd !== "string" || session.context?.cwd === cwd);
     return last === undefined ? {} : { sessionId: last.sessionId };
   },

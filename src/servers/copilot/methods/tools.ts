@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { ListedTool } from "../../../session/catalog/assemble-catalog.ts";
 import { badParams } from "../connection/params.ts";
 import { toDeclarations } from "../request/parse-session-request.ts";
@@ -65,7 +65,7 @@ export const tools: MethodFamily = {
 /** Clients of the Copilot SDK send an empty text for a result without content; it does not mean that the result is missing. */
 function toResult(result: unknown): unknown {
   if (result === undefined || result === "") return { textResultForLlm: "", resultType: "success" };
-  if (!isPlainRecord(result)) return result;
+  if (!isRecord(result)) return result;
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null));
 }
 

@@ -4,8 +4,8 @@ import { cp, mkdir, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { errorMessage, HostError } from "../../../base/errors.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { Logger } from "../../../base/logger.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 import type { Bundle } from "../../../plugin-host/bundles/bundle.ts";
 import type { StoredEntry } from "../../../plugin-host/bundles/read-marketplace.ts";
@@ -197,7 +197,7 @@ interface LibraryIndex {
 function readIndex(file: string): LibraryIndex {
   try {
     const value: unknown = JSON.parse(readFileSync(file, "utf8"));
-    const { plugins, marketplaces } = isPlainRecord(value) ? value : {};
+    const { plugins, marketplaces } = isRecord(value) ? value : {};
     return {
       plugins: Array.isArray(plugins) ? plugins.flatMap(readPlugin) : [],
       marketplaces: Array.isArray(marketplaces) ? marketplaces.flatMap(readMarketplace) : [],
@@ -209,10 +209,10 @@ function readIndex(file: string): LibraryIndex {
 }
 
 function readPlugin(value: unknown): readonly InstalledPlugin[] {
-  const { name, marketplace, version, enabled, origin, folder, entry } = isPlainRecord(value) ? value : {};
+  const { name, marketplace, version, enabled, origin, folder, entry } = isRecord(value) ? value : {};
   const isWhole = typeof name === "string" && typeof marketplace === "string" && typeof origin === "string" && typeof folder === "string";
   if (!isWhole) return [];
-  const { text, file, isOwnFolder } = isPlainRecord(entry) ? entry : {};
+  const { text, file, isOwnFolder } = isRecord(entry) ? entry : {};
   const stored: StoredEntry | undefined =
     typeof text === "string" && typeof file === "string" ? { text, file, isOwnFolder: isOwnFolder === true } : undefined;
   const plugin = {
@@ -227,6 +227,6 @@ function readPlugin(value: unknown): readonly InstalledPlugin[] {
 }
 
 function readMarketplace(value: unknown): readonly KnownMarketplace[] {
-  const { name, folder } = isPlainRecord(value) ? value : {};
+  const { name, folder } = isRecord(value) ? value : {};
   return typeof name === "string" && typeof folder === "string" ? [{ name, folder }] : [];
 }

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { HostError } from "../../../base/errors.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import { noResult } from "../../../session/clients/request-kinds.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { CustomInstructionOptions } from "../../../session/prompt/instruction-files.ts";
@@ -62,7 +62,7 @@ export function completeOptions(
     ...options,
     ...(endpoint.model !== undefined && { model: endpoint.model }),
     ...(endpoint.provider !== undefined && { provider: endpoint.provider }),
-    ...(isPlainRecord(endpoint.capabilities) && options.modelCapabilities === undefined && { modelCapabilities: endpoint.capabilities }),
+    ...(isRecord(endpoint.capabilities) && options.modelCapabilities === undefined && { modelCapabilities: endpoint.capabilities }),
     ...(systemMessage !== undefined && { systemMessage }),
     ...(hooks !== undefined && { hooks }),
     ...(server.options.allowsAll === true && { onPermissionRequest: approveUnasked }),

@@ -1,6 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
+import { isRecord } from "../../../base/json.ts";
 import { packageVersion } from "../../../base/package-version.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { ModelFetch } from "../../../models/http.ts";
 import type { ProviderOptions } from "../../../models/provider.ts";
 import type { Session } from "../../../session/session.ts";
@@ -69,8 +69,8 @@ function namedModel(params: Params): { readonly model: Fields; readonly provider
 
 function capabilitiesOf({ capabilities, maxContextWindowTokens }: Fields): unknown {
   if (typeof maxContextWindowTokens !== "number") return capabilities;
-  const given = isPlainRecord(capabilities) ? capabilities : {};
-  const limits = isPlainRecord(given["limits"]) ? given["limits"] : {};
+  const given = isRecord(capabilities) ? capabilities : {};
+  const limits = isRecord(given["limits"]) ? given["limits"] : {};
   return { ...given, limits: { max_context_window_tokens: maxContextWindowTokens, ...limits } };
 }
 
@@ -81,7 +81,7 @@ function toProvider(given: Fields, { sessionId, client, fetch }: EndpointPlace):
   const providerName = typeof name === "string" ? name : "default";
   const bearerToken = async (): Promise<string> => {
     const answer = await client.wire.request("providerToken.getToken", { sessionId, providerName });
-    return isPlainRecord(answer) && typeof answer["token"] === "string" ? answer["token"] : "";
+    return isRecord(answer) && typeof answer["token"] === "string" ? answer["token"] : "";
   };
   const provider = { ...pick(given, providerFields), ...(hasBearerTokenProvider === true && { bearerToken }), ...(fetch && { fetch }) };
   return provider as unknown as SessionProvider;
@@ -149,7 +149,7 @@ export function createTokenSource(client: Client, sessionId: string, registratio
   const ask = async (): Promise<string> => {
     const reason = current === undefined ? "initial" : "refresh";
     const answer = await client.wire.request("gitHubToken.getToken", { registrationId, host: "github.com", sessionId, reason });
-    const given = isPlainRecord(answer) && answer["kind"] === "token" ? answer : {};
+    const given = isRecord(answer) && answer["kind"] === "token" ? answer : {};
     const { accessToken: token, expiresIn } = given;
     if (typeof token !== "string" || token === "") throw new Error("The client did not return a token for the models.");
     current = { token, until: Date.now() + (typeof expiresIn === "number" ? expiresIn * 1000 : 0) - aheadMs };

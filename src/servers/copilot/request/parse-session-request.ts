@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 import type { ProtocolVersion } from "../clients/client.ts";
 import type { ClientCapabilities } from "../clients/client-capabilities.ts";
@@ -78,7 +78,7 @@ export function parseSessionOptions(params: Params): SessionOptions {
   for (const key of same) if (params.get(key) !== undefined) options[key] = params.get(key);
   for (const [key, fields] of Object.entries(parts)) {
     const value = params.get(key);
-    if (value !== undefined) options[key] = isPlainRecord(value) ? pick(value, fields) : value;
+    if (value !== undefined) options[key] = isRecord(value) ? pick(value, fields) : value;
   }
   const variant = params.optionalText("askUserVariant");
   // Only some clients can show forms; the others get plain questions.
@@ -107,7 +107,7 @@ const toolFields = [
 ] as const;
 
 function toAgent(agent: unknown): unknown {
-  if (!isPlainRecord(agent)) return agent;
+  if (!isRecord(agent)) return agent;
   const { tools } = agent;
   // Null means all tools, as absent does.
   return { ...pick(agent, agentFields), ...(tools === null && { tools }) };
@@ -121,10 +121,10 @@ export function pick(value: Fields, keys: readonly string[]): Fields {
 
 /** Options without an equivalent in skillhost, and the values with which they would have an effect. */
 const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
-  canvasProvider: isPlainRecord,
+  canvasProvider: isRecord,
   canvases: isFilledList,
-  capi: (value) => isPlainRecord(value) && Object.values(value).includes(true),
-  cloud: isPlainRecord,
+  capi: (value) => isRecord(value) && Object.values(value).includes(true),
+  cloud: isRecord,
   configDir: isText,
   contextTier: (value) => isText(value) && value !== "default",
   embeddingCacheStorage: (value) => value === "persistent",
@@ -137,17 +137,17 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   enableOnDemandInstructionDiscovery: isTrue,
   enableSessionStore: isTrue,
   enableSessionTelemetry: isTrue,
-  expAssignments: (value) => isPlainRecord(value) && Object.keys(value).length > 0,
-  extensionInfo: isPlainRecord,
+  expAssignments: (value) => isRecord(value) && Object.keys(value).length > 0,
+  extensionInfo: isRecord,
   isExperimentalMode: isTrue,
   // Tokens of a sign-in in a browser are stored on disk.
   mcpOAuthTokenStorage: (value) => value === "in-memory",
-  memory: (value) => isPlainRecord(value) && value["enabled"] === true,
+  memory: (value) => isRecord(value) && value["enabled"] === true,
   reasoningSummary: (value) => typeof value === "string" && value !== "none",
   remoteSession: (value) => typeof value === "string" && value !== "off",
   requestAutoModeSwitch: isTrue,
   requestCanvasRenderer: isTrue,
-  sessionLimits: (value) => isPlainRecord(value) && Object.values(value).some((limit) => limit !== null && limit !== undefined),
+  sessionLimits: (value) => isRecord(value) && Object.values(value).some((limit) => limit !== null && limit !== undefined),
 };
 
 function findIgnored(params: Params): readonly string[] {
@@ -157,7 +157,7 @@ function findIgnored(params: Params): readonly string[] {
 function refuseUnenforceable(params: Params): void {
   for (const key of ["managedSettings", "enableManagedSettings"]) {
     const value = params.get(key);
-    const holdsRules = value === true || (isPlainRecord(value) && Object.keys(value).length > 0);
+    const holdsRules = value === true || (isRecord(value) && Object.keys(value).length > 0);
     if (holdsRules)
       throw badParams(params.method, `${key} is not enforced by skillhost. Pass the rules to session.permissions.configure instead.`);
   }

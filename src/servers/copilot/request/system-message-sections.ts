@@ -1,4 +1,4 @@
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { SectionTransform, SystemMessageOptions } from "../../../session/prompt/customize-prompt.ts";
 import type { Client } from "../clients/client.ts";
 
@@ -7,14 +7,14 @@ import type { Client } from "../clients/client.ts";
  * text; one request carries all sections of a message.
  */
 export function toSystemMessage(value: unknown, sessionId: string, client: Client): SystemMessageOptions | undefined {
-  if (!isPlainRecord(value) || !isPlainRecord(value["sections"])) return value as SystemMessageOptions | undefined;
+  if (!isRecord(value) || !isRecord(value["sections"])) return value as SystemMessageOptions | undefined;
   const transforms = new SectionRequests(sessionId, client);
   const sections = Object.entries(value["sections"]).map(([id, change]) => [id, toChange(id, change, transforms)] as const);
   return { ...value, sections: Object.fromEntries(sections) } as SystemMessageOptions;
 }
 
 function toChange(id: string, change: unknown, transforms: SectionRequests): unknown {
-  if (!isPlainRecord(change)) return change;
+  if (!isRecord(change)) return change;
   const { action, content } = change;
   return action === "transform" ? { action: transforms.of(id) } : { action, ...(content !== null && content !== undefined && { content }) };
 }
@@ -49,7 +49,7 @@ class SectionRequests {
     try {
       const sections = Object.fromEntries(waiting.map(({ id, content }) => [id, { content }]));
       const answer = await this.#client.wire.request("systemMessage.transform", { sessionId: this.#sessionId, sections });
-      const changed = isPlainRecord(answer) && isPlainRecord(answer["sections"]) ? answer["sections"] : {};
+      const changed = isRecord(answer) && isRecord(answer["sections"]) ? answer["sections"] : {};
       for (const { id, content, resolve } of waiting) resolve(contentOf(changed, id) ?? content);
     } catch {
       // When the client fails or has disconnected, the sections stay unchanged.
@@ -60,6 +60,6 @@ class SectionRequests {
 
 function contentOf(sections: Readonly<Record<string, unknown>>, id: string): string | undefined {
   const section = Object.hasOwn(sections, id) ? sections[id] : undefined;
-  const content = isPlainRecord(section) ? section["content"] : undefined;
+  const content = isRecord(section) ? section["content"] : undefined;
   return typeof content === "string" ? content : undefined;
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { escapeHidden } from "../../../base/hidden-characters.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { DescribedSkill } from "../../../session/environment.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";
@@ -160,7 +160,7 @@ const listOf =
 const recordOf =
   (fields: Readonly<Record<string, Check>>): Check =>
   (value) =>
-    isPlainRecord(value) && Object.entries(fields).every(([name, check]) => check(value[name]));
+    isRecord(value) && Object.entries(fields).every(([name, check]) => check(value[name]));
 
 interface KindShape {
   /** Fields without which the request makes no sense. */
@@ -219,7 +219,7 @@ const shapes: Readonly<Record<string, KindShape>> = {
  * and then it is never answered. A request of an unknown kind becomes one of a custom tool.
  */
 export function toWireRequest(request: unknown): Fields {
-  const fields = isPlainRecord(request) ? request : {};
+  const fields = isRecord(request) ? request : {};
   const kind = String(fields["kind"]);
   const shape = Object.hasOwn(shapes, kind) ? shapes[kind]! : undefined;
   if (shape === undefined || !recordOf(shape.facts)(fields)) return asCustomTool(fields);
@@ -272,13 +272,13 @@ const approvals: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
 
 /** The decision on a request. A lasting approval that does not say what it covers is shown as one for this call. */
 function toWireResult(result: unknown): unknown {
-  if (!isPlainRecord(result)) return result;
+  if (!isRecord(result)) return result;
   const { kind, approval, locationKey, rules } = result;
   if (kind === "denied-by-rules" && Array.isArray(rules)) {
-    return { ...result, rules: rules.map((rule) => (isPlainRecord(rule) ? { ...rule, argument: rule["argument"] ?? null } : rule)) };
+    return { ...result, rules: rules.map((rule) => (isRecord(rule) ? { ...rule, argument: rule["argument"] ?? null } : rule)) };
   }
   if (kind !== "approved-for-session" && kind !== "approved-for-location") return result;
-  const wanted = isPlainRecord(approval) && isText(approval["kind"]) ? approvals[String(approval["kind"])] : undefined;
+  const wanted = isRecord(approval) && isText(approval["kind"]) ? approvals[String(approval["kind"])] : undefined;
   const isWhole = wanted !== undefined && recordOf(wanted)(approval) && (kind === "approved-for-session" || isText(locationKey));
   return isWhole ? result : { kind: "approved" };
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
+import { isRecord } from "../../../base/json.ts";
 import { writeFileAtomic } from "../../../io/atomic-write.ts";
 
 type Servers = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -76,19 +76,19 @@ export class McpConfigFile {
 
   #read(): void {
     const { mcpServers, disabledMcpServers } = readJson(this.#file);
-    this.#servers = isPlainRecord(mcpServers) ? Object.fromEntries(Object.entries(mcpServers).filter(isServer)) : {};
+    this.#servers = isRecord(mcpServers) ? Object.fromEntries(Object.entries(mcpServers).filter(isServer)) : {};
     this.#disabled = new Set(Array.isArray(disabledMcpServers) ? disabledMcpServers.map(String) : []);
   }
 }
 
 function isServer(entry: [string, unknown]): entry is [string, Readonly<Record<string, unknown>>] {
-  return isPlainRecord(entry[1]);
+  return isRecord(entry[1]);
 }
 
 function readJson(file: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(readFileSync(file, "utf8"));
-    return isPlainRecord(value) ? value : {};
+    return isRecord(value) ? value : {};
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
     throw new HostError("MCP_CONFIG", `${file} cannot be read (${errorMessage(error)}). Fix it or delete it.`, { cause: error });

@@ -6,8 +6,8 @@ import {
   type ServerContext,
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
+import { isRecord } from "../../../base/json.ts";
 import type { Logger } from "../../../base/logger.ts";
-import { isPlainRecord } from "../../../base/read-fields.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
 import { type CallToolResultBlocks, toCallToolResult } from "../../../tools/tool-result.ts";
 import type { ClientChannel, WithClient } from "../client-channel.ts";
@@ -24,7 +24,7 @@ interface CallParams {
 /** The parameters of `tools/call`, checked as far as they are used. */
 export const callParams: StandardSchemaV1<CallParams, CallParams> = schemaOf(({ name, arguments: args }) => {
   if (typeof name !== "string") return "name must be a string";
-  return args === undefined || isPlainRecord(args) ? undefined : "arguments must be an object";
+  return args === undefined || isRecord(args) ? undefined : "arguments must be an object";
 });
 
 interface ToolCallerParts {
@@ -94,7 +94,7 @@ const ofSchemas = new WeakMap<object, readonly HeaderParameter[]>();
  */
 export function disagreeingHeader(schema: object, args: unknown, headers: Headers): string | undefined {
   for (const { path, header } of parametersOf(schema)) {
-    const text = textOf(path.reduce<unknown>((value, key) => (isPlainRecord(value) ? value[key] : undefined), args));
+    const text = textOf(path.reduce<unknown>((value, key) => (isRecord(value) ? value[key] : undefined), args));
     if (text === undefined) continue;
     const given = decode(headers.get(header));
     if (given !== text && !areSameNumber(given, text)) return header;
@@ -114,11 +114,11 @@ function parametersOf(schema: object): readonly HeaderParameter[] {
 const maxDepth = 20;
 
 function collect(schema: unknown, path: readonly string[], into: HeaderParameter[]): void {
-  const properties = isPlainRecord(schema) ? schema["properties"] : undefined;
-  if (!isPlainRecord(properties) || path.length >= maxDepth) return;
+  const properties = isRecord(schema) ? schema["properties"] : undefined;
+  if (!isRecord(properties) || path.length >= maxDepth) return;
   for (const [key, property] of Object.entries(properties)) {
     const own = [...path, key];
-    const name = isPlainRecord(property) ? property["x-mcp-header"] : undefined;
+    const name = isRecord(property) ? property["x-mcp-header"] : undefined;
     if (typeof name === "string" && /^[!#$%&'*+\-.^_`|~\w]+$/.test(name)) into.push({ path: own, header: `Mcp-Param-${name}` });
     collect(property, own, into);
   }

@@ -8,33 +8,30 @@ export type LogRecord = Readonly<Record<string, unknown>>;
 export interface LogContents {
   /** Oldest first. */
   readonly records: readonly LogRecord[];
-  /** What could not be read, with its line. The records around it are there all the same. */
+  /** What could not be read, with line numbers. All other records are in `records`. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/**
- * Records in the order they were added: none is ever changed or taken away. A log has one writer; whoever opens it sees
- * to that.
- */
+/** Records in the order of `append`; no record is ever changed or removed. A log has one writer, which its opener must ensure. */
 export interface AppendLog {
   /**
-   * Adds a record, as it is now: later changes to the object do not matter. It is read at once and kept soon;
-   * `flush` tells when.
-   * @throws HostError `LOG_CLOSED`, `RECORD_TOO_LARGE`, `RECORD_INVALID` for what has no JSON form. Nothing is added then.
+   * Adds a copy of the record. `read` returns it at once; it is stored soon after, and `flush` waits for that.
+   * @throws HostError `LOG_CLOSED`, `RECORD_TOO_LARGE`, `RECORD_INVALID` for a value without a JSON form. Nothing is added in
+   * these cases.
    */
   append(record: object): void;
-  /** Everything that was added, also what is not kept yet. */
+  /** All records, including those that are not stored yet. */
   read(): Promise<LogContents>;
   /**
-   * Settles when everything added so far is kept, so that it outlives this process.
-   * @throws HostError `LOG_NOT_WRITTEN` when it cannot be now; it is kept in memory and tried again.
+   * Settles when all records added so far are stored, so that they outlive this process.
+   * @throws HostError `LOG_NOT_WRITTEN` when they cannot be written now; they stay in memory, and writing is retried.
    */
   flush(): Promise<void>;
-  /** Keeps what is left and ends. @throws HostError `LOG_NOT_WRITTEN` when that does not work within some seconds. */
+  /** Stores all pending records and closes the log. @throws HostError `LOG_NOT_WRITTEN` when that takes longer than some seconds. */
   close(): Promise<void>;
 }
 
-/** The longest line of a log, in bytes, unless told otherwise. */
+/** Default of the longest line of a log, in bytes. */
 export const defaultMaxLineBytes: number = 32 * 1024 * 1024;
 
 /** A log that lives as long as this process. */
@@ -69,22 +66,18 @@ export function logClosed(): HostError {
   return new HostError("LOG_CLOSED", "This log is closed and accepts no more records.");
 }
 
-// For what JSON itself refuses: cycles are cut, big integers become numbers' texts.
+// For values that JSON refuses: cycles are cut, and a bigint becomes text.
 const tolerant = configure({ bigint: true, circularValue: "[circular]", deterministic: false });
 
 function toJson(record: object): string | undefined {
   try {
     return JSON.stringify(record);
   } catch {
-    // Rather a record with a gap than none.
-    return toTolerantJson(record);
-  }
-}
-
-function toTolerantJson(record: object): string | undefined {
-  try {
-    return tolerant(record);
-  } catch (cause) {
-    throw new HostError("RECORD_INVALID", "A log record could not be converted to JSON.", { cause });
+    // An incomplete record is better than none.
+    try {
+      return tolerant(record);
+    } catch (cause) {
+      throw new HostError("RECORD_INVALID", "A log record could not be converted to JSON.", { cause });
+    }
   }
 }

@@ -2,26 +2,27 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { win32 } from "node:path";
 
 const running = new Set<ChildProcess>();
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Has the child killed, with all it started, if our process ends first. */
-export function keepUntilExit(child: ChildProcess): void {
+/** Kills the child and its process group if this process ends first. */
+export function killAtExit(child: ChildProcess): void {
   if (running.size === 0) {
     process.on("exit", killAll);
-    for (const signal of SIGNALS) process.on(signal, onSignal);
+    for (const signal of endSignals) process.on(signal, onSignal);
   }
   running.add(child);
 }
 
-export function forget(child: ChildProcess): void {
+/** The child has ended: it is not killed at exit any longer. */
+export function untrack(child: ChildProcess): void {
   if (!running.delete(child) || running.size > 0) return;
   process.off("exit", killAll);
-  for (const signal of SIGNALS) process.off(signal, onSignal);
+  for (const signal of endSignals) process.off(signal, onSignal);
 }
 
-/** Signals the child and what it started in its process group. Windows knows no groups: there it is the end of all. */
+/** Signals the child's process group. Windows has no signals for process trees: every signal kills the whole tree there. */
 export function signalTree(child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): void {
-  // The number of a child that is gone may belong to somebody else.
+  // The id of a child that has ended may belong to another process.
   if (!running.has(child) || child.pid === undefined) return;
   if (process.platform === "win32") {
     if (child.exitCode === null) spawn(...taskkill(child.pid)).on("error", () => child.kill());
@@ -30,17 +31,17 @@ export function signalTree(child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): 
   try {
     process.kill(-child.pid, signal);
   } catch {
-    // ESRCH: nobody is left in the group.
+    // ESRCH: the group is empty.
   }
 }
 
-/** Whether anything is left of the child's process group. */
-export function hasGroup(child: ChildProcess): boolean {
+/** Whether the child's process group still has members. */
+export function hasLivingGroup(child: ChildProcess): boolean {
   if (process.platform === "win32" || child.pid === undefined) return false;
   try {
     return process.kill(-child.pid, 0);
   } catch (error) {
-    // EPERM: somebody is left, with rights that we do not have.
+    // EPERM: a process of another user is left.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
@@ -52,9 +53,9 @@ function killAll(): void {
   }
 }
 
-// Without a listener a signal ends our process before "exit" is emitted, and children in groups of their own live on.
+// Without a listener a signal ends this process before "exit" is emitted, and detached children keep running.
 function onSignal(signal: NodeJS.Signals): void {
-  // Another listener decides what the signal means, and "exit" does the rest.
+  // Another listener handles the signal, and "exit" kills the children if the process ends.
   if (process.listenerCount(signal) > 1) return;
   killAll();
   process.off(signal, onSignal);
