@@ -27,7 +27,7 @@ const pageUrl = `http://127.0.0.1:${page.address().port}/`;
 const place = tempFolder();
 writeWorkloadSkill(join(place.base, "served"));
 const servers = [
-  { name: "skillhost mcp --http", args: [file("support/serve-workload.mjs"), join(place.base, "served")] },
+  { name: "skillhost mcp --http", args: [file("peers/skillhost-http.mjs"), join(place.base, "served")] },
   { name: "SDK 2, McpServer, sessions", args: [file("peers/sdk2-http.mjs")] },
   { name: "SDK 1, low-level Server, sessions", args: [file("peers/sdk1-http.mjs")] },
   ...(hasFastMcp ? [{ name: "FastMCP", args: [file("peers/fastmcp-http.mjs")], stderr: "ignore" }] : []),

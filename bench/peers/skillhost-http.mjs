@@ -1,7 +1,7 @@
 // Serves the tools of the HTTP benchmark by the library, from a skill. The limit of requests for each address is raised: all clients
 // of the benchmark have one address.
-import { built } from "./built.mjs";
-import { announce } from "./http-workload.mjs";
+import { built } from "../support/built.mjs";
+import { announce } from "../support/http-workload.mjs";
 
 const { createHost, serveMcp } = await built("index.js");
 const [directory] = process.argv.slice(2);
