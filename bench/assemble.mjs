@@ -5,7 +5,7 @@ import { goal, ratio, table, title } from "./support/report.mjs";
 
 const rounds = 60;
 
-const { createTool } = await built("tools/create-tool.js");
+const { createTool } = await built("tools/create/create-tool.js");
 const { createCatalogView } = await built("session/catalog/catalog-view.js");
 const { assembleCatalog, createCatalogMemo } = await built("session/catalog/assemble-catalog.js");
 

@@ -10,7 +10,7 @@ const turns = 15;
 const { createHost, defineTool, approveAll } = await built("index.js");
 const { assembleCatalog } = await built("session/catalog/assemble-catalog.js");
 const { createCatalogView } = await built("session/catalog/catalog-view.js");
-const { createTool } = await built("tools/create-tool.js");
+const { createTool } = await built("tools/create/create-tool.js");
 const { searchTools } = await built("session/catalog/tool-search.js");
 
 await measureTurns();
