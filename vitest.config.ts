@@ -20,7 +20,7 @@ export default defineConfig({
     alias: [
       { find: /^skillhost$/, replacement: here("./src/index.ts") },
       { find: /^skillhost\/plugins\/([\w-]+)$/, replacement: here("./plugins/$1/plugin.ts") },
-      { find: /^skillhost\/testing$/, replacement: here("./src/testing.ts") },
+      { find: /^skillhost\/(define|testing)$/, replacement: here("./src/$1.ts") },
     ],
   },
   test: {

@@ -1,5 +1,5 @@
 // Runs the benchmarks one after the other, each in a process of its own: `npm run bench`, or some by name:
-// `npm run bench -- calls assemble`. Build first: what is measured is dist/.
+// `npm run bench -- calls assemble`. Build first: what is measured is what is in dist/ and build/.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { built } from "./support/built.mjs";

@@ -32,7 +32,11 @@ const answerTool = {
 const approveOnce = () => ({ kind: "approve-once" });
 
 const { values: given } = parseArgs({
-  options: { order: { type: "string" }, json: { type: "boolean", default: false }, dist: { type: "string", default: join(root, "dist") } },
+  options: {
+    order: { type: "string" },
+    json: { type: "boolean", default: false },
+    dist: { type: "string", default: join(root, "build/dist") },
+  },
 });
 if (given.order !== undefined && !Object.hasOwn(flows, given.order)) {
   console.error(`--order must be one of: ${Object.keys(flows).join(", ")}`);

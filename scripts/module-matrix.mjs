@@ -184,8 +184,8 @@ async function untilFreed(weak) {
 }
 
 async function main(engines) {
-  const { createModuleLoader } = await import("../dist/io/module-loader/create-module-loader.js");
-  const { createScope } = await import("../dist/io/scope.js");
+  const { createModuleLoader } = await import("../build/dist/io/module-loader/create-module-loader.js");
+  const { createScope } = await import("../build/dist/io/scope.js");
   console.log(`# Node.js ${process.version}`);
   for (const name of engines) {
     const options = name === "default" ? {} : { engine: name };

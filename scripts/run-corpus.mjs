@@ -10,7 +10,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-const dist = new URL("../dist/formats/", import.meta.url);
+const dist = new URL("../build/dist/formats/", import.meta.url);
 
 // What the index calls the findings of the strict check, by our codes; in the order of the reference validator.
 const findingNames = {

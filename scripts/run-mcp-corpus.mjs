@@ -7,7 +7,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
-const dist = new URL("../dist/formats/mcp/", import.meta.url);
+const dist = new URL("../build/dist/formats/mcp/", import.meta.url);
 
 process.exitCode = await main(process.argv.slice(2));
 

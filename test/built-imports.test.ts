@@ -12,12 +12,12 @@ interface BuiltImport {
   readonly names: readonly string[];
 }
 
-/** What a benchmark or script imports of the build: `built("a.js")`, `import("../dist/a.js")`, `import(new URL("a.js", dist))`. */
+/** What a benchmark or script imports of the build: `built("a.js")`, `import("../build/dist/a.js")`, `import(new URL("a.js", dist))`. */
 function builtImports(from: string): readonly BuiltImport[] {
   const text = readFileSync(join(root, from), "utf8");
-  const base = /const dist = new URL\("[./]*dist\/([^"]*)"/.exec(text)?.[1] ?? "";
+  const base = /const dist = new URL\("[./]*build\/dist\/([^"]*)"/.exec(text)?.[1] ?? "";
   const imports =
-    /(?:const \{([^}]*)\} = )?await (?:built\("([^"]+)"\)|import\("[./]*dist\/([^"]+)"\)|import\(new URL\("([^"]+)", dist\)\))/g;
+    /(?:const \{([^}]*)\} = )?await (?:built\("([^"]+)"\)|import\("[./]*build\/dist\/([^"]+)"\)|import\(new URL\("([^"]+)", dist\)\))/g;
   return [...text.matchAll(imports)].map(([, names = "", ofBench, ofDist, ofBase]) => ({
     from,
     source: `src/${ofBench ?? ofDist ?? `${base}${ofBase}`}`.replace(/\.js$/, ".ts"),

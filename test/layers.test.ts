@@ -18,6 +18,7 @@ const layers: readonly (readonly string[])[] = [
   ["advice"],
   ["host"],
   ["servers", "packages"],
+  ["define.ts"],
   ["index.ts", "testing.ts"],
   ["cli"],
 ];

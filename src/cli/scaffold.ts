@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
-import { fileURLToPath } from "node:url";
 import { errorMessage } from "../base/errors.ts";
+import { packageRoot } from "../base/package-root.ts";
 import { isInside, isReallyInside } from "../io/confine-path.ts";
 import { isSkillFolder } from "../skills/load/skill-path.ts";
 import { resolveRoot } from "../skills/store/skill-roots.ts";
@@ -262,7 +262,7 @@ function installedAbove(folder: string): string | undefined {
 }
 
 const prefix = "skillhost:";
-const templates = fileURLToPath(new URL("../../skills", import.meta.url));
+const templates = join(packageRoot, "skills");
 
 export function isBundledName(name: string): boolean {
   return name.startsWith(prefix);

@@ -32,11 +32,7 @@ import { createEnvironmentParts, type EnvironmentParts } from "./session-environ
 import { ServerSets } from "./session-server-sets.ts";
 import { createSessionStore, type ExportFormat, exportEvents } from "./session-store.ts";
 
-/**
- * Starts a host: loads the skill directories and, unless told otherwise, watches them from then on. Settles when all
- * are loaded; what is wrong with one is in `host.diagnostics` and keeps no other back.
- * @throws HostError `HOST_OPTIONS` naming the option that is unknown or of the wrong type.
- */
+/** Starts a host, as `createHost` of load-host.ts documents it. */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
   const host = new SkillHost(resolveHostOptions(options));
   await host.start();

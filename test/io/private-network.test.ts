@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { boundedFetch, type FetchOutcome, type FetchRequest } from "../../src/io/net/bounded-fetch.ts";
-import { isPrivateAddress, isPrivateHost } from "../../src/io/net/pinned-fetch.ts";
+import { isPrivateAddress, isPrivateHost } from "../../src/io/net/host-address.ts";
 import { patience } from "../slowness.ts";
 
 test.each([

@@ -1,7 +1,8 @@
-import { dirname, join, sep } from "node:path";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
+import { packageRoot } from "../../base/package-root.ts";
 
 type ModuleErrorCode =
   | "MODULE_SYNTAX"
@@ -111,8 +112,7 @@ export function withoutHostFrames(stack: string): string {
 // "at greet (/a/greet.ts:10:9)", "at /a/greet.ts:10:9", "at async file:///a/greet.ts:10:9".
 const stackLine = /^\s+at (?:(.*?) \()?(?:async )?((?:file:\/\/|\/|[A-Za-z]:[\\/])[^()\n]*?):(\d+):(\d+)\)?$/gm;
 
-const packageRoot = join(dirname(fileURLToPath(import.meta.url)), "../../..");
-const ownFolders: readonly string[] = ["src", "dist", "plugins", "node_modules"].map((name) => join(packageRoot, name) + sep);
+const ownFolders: readonly string[] = ["src", "build", "dist", "plugins", "node_modules"].map((name) => join(packageRoot, name) + sep);
 
 /** The first frame of a stack that lies in one of the files, for code whose lines are those of its source. */
 export function placeIn(stack: string, files: ReadonlySet<string>): SourcePlace | undefined {

@@ -1,5 +1,6 @@
 import { onAbort } from "../../base/wait-for.ts";
-import { AddressRefused, isPrivateAddress, isPrivateHost, pinnedFetch } from "./pinned-fetch.ts";
+import { isPrivateAddress, isPrivateHost } from "./host-address.ts";
+import { AddressRefused, pinnedFetch } from "./pinned-fetch.ts";
 
 export interface FetchRequest {
   readonly url: string;

@@ -1,5 +1,5 @@
 import { matchesWildcard } from "../../base/wildcard.ts";
-import { canonicalHost } from "../../io/net/pinned-fetch.ts";
+import { canonicalHost } from "../../io/net/host-address.ts";
 
 /** Why a text cannot be a pattern here; undefined: it can. Whatever looks like a pattern and is none must not pass for a name. */
 export function globFault(pattern: string): string | undefined {

@@ -1,6 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import { matchesWildcard } from "../../base/wildcard.ts";
-import { isPrivateHost } from "../../io/net/pinned-fetch.ts";
+import { isPrivateHost } from "../../io/net/host-address.ts";
 import { maxLimitedPaths, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { AddressRules, PermissionRequest, Tool } from "../../tools/tool.ts";
 import { allowsPath, forbiddenOnDisk, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";

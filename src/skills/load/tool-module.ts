@@ -213,9 +213,21 @@ export function moduleFailure(file: string, error: unknown): Diagnostic {
 
 /** What modules of skills and plugins can import without an installation. */
 export const providedModules: Pick<ModuleLoaderOptions, "hostModules" | "fallbackPackages"> = {
-  hostModules: { skillhost: () => import("skillhost"), "skillhost/testing": () => import("skillhost/testing") },
+  hostModules: {
+    skillhost: () => importOwn("skillhost"),
+    "skillhost/define": () => importOwn("skillhost/define"),
+    "skillhost/testing": () => importOwn("skillhost/testing"),
+  },
   fallbackPackages: ["zod"],
 };
+
+/**
+ * By a name that bundlers do not see: what is imported as a whole stays in a bundle as a whole, and a module that defines a tool
+ * would be bundled with all of this package.
+ */
+function importOwn(specifier: string): Promise<Readonly<Record<string, unknown>>> {
+  return import(/* @vite-ignore */ specifier);
+}
 
 const meant = [/["']skillhost["'/]/, /\bSCHEMA\b/, /^[ \t]{0,20}export\b[^;\n]{0,500}\bfrom\s{0,20}["']/m];
 

@@ -4,9 +4,7 @@ import type { OfferContext } from "../prompt.ts";
 import { isPromptName } from "../prompt-name.ts";
 import { type Completer, isCompleter } from "./completion.ts";
 import { type ContentLike, kindOf } from "./content-block.ts";
-
-/** Marks what `definePrompt` returns, also across copies of this package in one process. */
-const promptBrand: unique symbol = Symbol.for("skillhost.prompt");
+import { hasPromptBrand, promptBrand } from "./prompt-brand.ts";
 
 export interface PromptArgumentOptions {
   readonly title?: string | undefined;
@@ -83,12 +81,7 @@ export function definePrompt(name: string, options: unknown): DefinedPrompt {
 
 /** Whether `definePrompt` created this value. Never throws. */
 export function isDefinedPrompt(value: unknown): value is DefinedPrompt {
-  try {
-    return typeof value === "object" && value !== null && (value as Partial<DefinedPrompt>)[promptBrand] === true;
-  } catch {
-    // A proxy that throws is not a prompt.
-    return false;
-  }
+  return hasPromptBrand(value);
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import { HostError } from "../../base/errors.ts";
 import type { StandardSchema } from "../schema/standard-schema.ts";
 import type { JsonSchema, PermissionRequest, ToolAnnotations, ToolContext, ToolInvocation } from "../tool.ts";
-import { isDefinedPrompt } from "./define-prompt.ts";
+import { hasPromptBrand } from "./prompt-brand.ts";
 
 /** Marks what `defineTool` returns, also across copies of this package in one process. */
 const toolBrand: unique symbol = Symbol.for("skillhost.tool");
@@ -112,7 +112,7 @@ export function isToolLike(value: unknown): value is ToolLike {
   if (typeof value !== "object" || value === null) return false;
   try {
     if ((value as Partial<DefinedTool>)[toolBrand] === true) return true;
-    if (isDefinedPrompt(value)) return false;
+    if (hasPromptBrand(value)) return false;
     return typeof (value as Partial<ToolLike>).name === "string" && handlerIn(value) !== undefined;
   } catch {
     // A getter or proxy that throws is not a tool.

@@ -1,0 +1,155 @@
+// Makes dist/, which is what users get, of the compiled sources in build/dist: few files, so that a start reads little.
+// What a command does not need at once stays in files of its own, as the sources import it: `await import("…")`.
+//
+//   node scripts/bundle.mjs [--compiled <dir>] [--dist <dir>]
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { extname, join, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { rolldown } from "rolldown";
+import { copyDeclarations } from "./copy-declarations.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { values: given } = parseArgs({ options: { compiled: { type: "string" }, dist: { type: "string" } } });
+const compiled = given.compiled ?? join(root, "build/dist");
+const dist = given.dist ?? join(root, "dist");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const plugins = ["language-server", "library-docs", "python-tools", "workspace-tools"];
+const ofPlugins = Object.fromEntries(plugins.map((name) => [`plugins/${name}/plugin`, `plugins/${name}/plugin.js`]));
+const entries = { index: "index.js", define: "define.js", testing: "testing.js", "cli/bin": "cli/bin.js", ...ofPlugins };
+
+/**
+ * Packages that become part of dist/: formats and algorithms that nearly every start needs, in many small files, without dependencies
+ * that are not in this list. All others stay packages of their own, so that their fixes reach users without a release of this one.
+ */
+const inlined = [
+  "commander",
+  "eventsource-parser",
+  "fdir",
+  "get-tsconfig",
+  "picomatch",
+  "re2js",
+  "resolve-pkg-maps",
+  "safe-stable-stringify",
+  "semver",
+  "smol-toml",
+  "tinyglobby",
+  "yaml",
+];
+
+/** What is loaded together is one file: each holds what its modules import, directly or not, and no file before it has. */
+const files = [
+  { name: "define-tool", of: ["tools/define/define-tool.js"] },
+  { name: "define", of: ["define.js"] },
+  { name: "library", of: ["index.js"] },
+  { name: "command-line", of: ["cli/process-io.js", "cli/main.js", "cli/config.js", "cli/command-log.js", "cli/project-consent.js"] },
+  { name: "host", of: ["host/create-host.js", "cli/commands/call.js", "cli/commands/list.js"] },
+];
+
+rmSync(dist, { recursive: true, force: true });
+if (given.compiled === undefined) completeBuild();
+for (const plugin of plugins) copyAssets(plugin, join(dist, "plugins"));
+const output = await bundle();
+assertInstalled(output.flatMap((file) => [...file.imports, ...file.dynamicImports]));
+const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id) => installedName(id) ?? []);
+writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
+copyDeclarations(compiled, dist, Object.values(entries));
+
+/** Makes build/ a package like the one that is shipped, but for its many files: for benchmarks and scripts that look inside. */
+function completeBuild() {
+  cpSync(join(root, "package.json"), join(root, "build/package.json"));
+  for (const plugin of plugins) copyAssets(plugin, join(compiled, "plugins"));
+}
+
+/** What a plugin reads at run time beside its code. */
+function copyAssets(plugin, to) {
+  const isAsset = (path) => ![".ts", ".json", ".pyc"].includes(extname(path)) && !path.endsWith("__pycache__");
+  cpSync(join(root, "plugins", plugin), join(to, plugin), { recursive: true, filter: isAsset });
+}
+
+async function bundle() {
+  const building = await rolldown({
+    platform: "node",
+    input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
+    external: (id) => isPackage(id) && !inlined.includes(packageOf(id)),
+    treeshake: { moduleSideEffects: hasSideEffects },
+    preserveEntrySignatures: "allow-extension",
+    checks: { ineffectiveDynamicImport: false },
+  });
+  const { output } = await building.write({
+    dir: dist,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: ({ name }) => (name.startsWith("plugins/") ? "[name].js" : "chunks/[name].js"),
+    comments: { legal: true, annotation: true, jsdoc: false },
+    minifyInternalExports: false,
+    codeSplitting: { groups: [{ name: chunkNames(), debugName: "files" }], includeDependenciesRecursively: false },
+  });
+  await building.close();
+  return output;
+}
+
+/** Users install the dependencies alone: what was found here because something else of the development brought it is missing there. */
+function assertInstalled(imports) {
+  const packages = imports.filter((id) => isPackage(id) && !isBuiltin(id) && !/\.js$/.test(id)).map(packageOf);
+  const missing = packages.filter((name) => name !== manifest.name && !Object.hasOwn(manifest.dependencies, name));
+  if (missing.length > 0) throw new Error(`dist/ imports what is not a dependency: ${[...new Set(missing)].join(", ")}`);
+}
+
+/** In which file a module goes. Undefined: what several imports share, or one alone, is a file of its own. */
+function chunkNames() {
+  const closures = new Map();
+  return (id, context) => {
+    const isIn = ({ name, of }) => {
+      const roots = of.map((file) => join(compiled, file));
+      if (!closures.has(name)) closures.set(name, closureOf(roots, context));
+      return closures.get(name).has(id);
+    };
+    return files.find(isIn)?.name ?? pluginChunk(id) ?? null;
+  };
+}
+
+/** The modules of a plugin lie beside what they read at run time. */
+function pluginChunk(id) {
+  const plugin = plugins.find((name) => id.startsWith(join(compiled, "plugins", name, sep)));
+  return plugin && `plugins/${plugin}/modules`;
+}
+
+function closureOf(ids, context, found = new Set()) {
+  for (const id of ids) {
+    if (found.has(id)) continue;
+    found.add(id);
+    closureOf(context.getModuleInfo(id)?.importedIds ?? [], context, found);
+  }
+  return found;
+}
+
+/** What a module does when it is loaded is what it is imported for, in this package: `warm-up.js`. Others say it in their package.json. */
+function hasSideEffects(id, isExternalModule) {
+  if (isExternalModule) return false;
+  return installedName(id) === undefined ? true : undefined;
+}
+
+function isPackage(id) {
+  return /^(?:node:|@?[a-z])/i.test(id) && !/^[a-z]:[\\/]/i.test(id);
+}
+
+function packageOf(specifier) {
+  return specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+}
+
+function installedName(file) {
+  return /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^.\\/][^\\/]*)/.exec(file)?.[1].replaceAll("\\", "/");
+}
+
+function licencesOf(names) {
+  const notices = names.map((name) => {
+    const folder = join(root, "node_modules", name);
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (file === undefined) throw new Error(`${name} has no licence file, so it cannot become part of dist/.`);
+    const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+  });
+  return `These packages are part of the files in this folder.\n\n${notices.join(`\n${"-".repeat(80)}\n\n`)}`;
+}

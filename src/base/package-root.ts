@@ -1,0 +1,10 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** This package's folder. Built modules do not lie as deep in it as their sources, so it is looked for. */
+export const packageRoot: string = findRoot(dirname(fileURLToPath(import.meta.url)));
+
+function findRoot(folder: string): string {
+  return existsSync(join(folder, "package.json")) ? folder : findRoot(dirname(folder));
+}

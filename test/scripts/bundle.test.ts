@@ -1,0 +1,140 @@
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { rolldown } from "rolldown";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildPackage } from "../built-package.ts";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const place = realpathSync.native(mkdtempSync(join(tmpdir(), "bundle ü with spaces ")));
+const shipped = join(place, "node_modules/skillhost");
+const dist = join(shipped, "dist");
+const env = { ...process.env, SKILLHOST_HOME: join(place, "home") };
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+  readonly bin: Readonly<Record<string, string>>;
+}
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest;
+
+beforeAll(async () => {
+  const { folder } = buildPackage();
+  mkdirSync(shipped, { recursive: true });
+  for (const file of ["package.json", "schemas", "skills"]) cpSync(join(root, file), join(shipped, file), { recursive: true });
+  symlinkSync(join(root, "node_modules"), join(shipped, "node_modules"), "junction");
+  await run(process.execPath, [join(root, "scripts/bundle.mjs"), "--compiled", join(folder, "dist"), "--dist", dist]);
+});
+afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+/** The files that a file imports, directly or not, before its own code runs. */
+function staticImports(file: string, found: Set<string> = new Set()): ReadonlySet<string> {
+  for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(/^(?:import|export)\b[^"']*?from "([^"]+)"|^import "([^"]+)"/gm)) {
+    const target = specifier.startsWith(".") ? resolve(dirname(file), specifier) : specifier;
+    if (found.has(target)) continue;
+    found.add(target);
+    if (specifier.startsWith(".")) staticImports(target, found);
+  }
+  return found;
+}
+
+function writeSkill(name: string, module: string): string {
+  const project = mkdtempSync(join(place, "project-"));
+  mkdirSync(join(project, "skills", name, "tools"), { recursive: true });
+  writeFileSync(
+    join(project, "skills", name, "SKILL.md"),
+    `---\nname: ${name}\ndescription: Is run by the package as it is shipped.\n---\nUse it.\n`,
+  );
+  writeFileSync(join(project, "skills", name, "tools", `${name}.ts`), module);
+  return project;
+}
+
+async function call(project: string, tool: string): Promise<string> {
+  const { stdout } = await run(process.execPath, [join(dist, "cli/bin.js"), "--trust", "call", tool, "{}", "--yes", "--json"], {
+    cwd: project,
+    env,
+  }).catch((failed: { readonly stdout: string }) => failed);
+  return stdout;
+}
+
+test("each export and the program are among the files, with their types", () => {
+  const exported = Object.values(manifest.exports).flatMap((target) => (typeof target === "string" ? target : Object.values(target)));
+  const files = [...exported, ...Object.values(manifest.bin)];
+  expect(files.length).toBeGreaterThan(15);
+  expect(files.filter((file) => !existsSync(join(shipped, file)))).toEqual([]);
+});
+
+test("importing the package loads neither the host nor what only a host needs", () => {
+  const imported = [...staticImports(join(dist, "index.js"))];
+  expect(imported.length).toBeGreaterThan(1);
+  expect(imported.filter((file) => /host\.js$|command-line|^(?!node:)[a-z@]|node:https?$/.test(file))).toEqual([]);
+});
+
+test("the exports have the same names as in the sources", async () => {
+  for (const entry of ["index", "define", "testing"]) {
+    const source: object = await import(pathToFileURL(join(root, `src/${entry}.ts`)).href);
+    const { stdout } = await run(process.execPath, [
+      "--input-type=module",
+      "-e",
+      `console.log(JSON.stringify(Object.keys(await import(${JSON.stringify(pathToFileURL(join(dist, `${entry}.js`)).href)}))))`,
+    ]);
+    expect((JSON.parse(stdout) as string[]).sort()).toEqual(Object.keys(source).sort());
+  }
+});
+
+test("a bundle of a module that only defines a tool has a few kilobytes of this package", async () => {
+  const entry = join(place, "entry.mjs");
+  writeFileSync(entry, 'import { defineTool } from "skillhost"; export default defineTool("greet", { handler: () => "Hello" });');
+  const building = await rolldown({ input: entry, platform: "node", external: /^node:/ });
+  const { output } = await building.generate({ format: "esm" });
+  await building.close();
+  const chunks = new Map(output.flatMap((file) => (file.type === "chunk" ? [[file.fileName, file] as const] : [])));
+  const loaded = new Set([output[0].fileName]);
+  for (const name of loaded) for (const imported of chunks.get(name)?.imports ?? []) loaded.add(imported);
+  const text = [...loaded].map((name) => chunks.get(name)?.code ?? "").join("");
+  expect(text).toContain("skillhost.tool");
+  expect(text.length).toBeLessThan(8_000);
+});
+
+test("skills get the same functions by each name of the package, and stack traces name their lines", async () => {
+  const project = writeSkill(
+    "same",
+    `import { defineTool } from "skillhost/define";
+import * as host from "skillhost";
+import { testSkill } from "skillhost/testing";
+
+interface Unused { readonly lines: number }
+
+export default defineTool("same", {
+  description: "Compares.",
+  handler: () => [host.defineTool === defineTool, typeof testSkill].join(),
+});
+export const failing = defineTool("failing", { description: "Throws.", handler: () => fail() });
+function fail(): never {
+  throw new Error("It failed.");
+}
+`,
+  );
+  expect(JSON.parse(await call(project, "same"))).toMatchObject({ ok: true, data: { result: { textResultForLlm: "true,function" } } });
+  const { data } = JSON.parse(await call(project, "failing")) as { data: { result: { sessionLog: string } } };
+  expect(data.result.sessionLog).toMatch(/at fail \(.*same\.ts:13:9\)/);
+});
+
+test("plugins find the files beside them, and the package itself", async () => {
+  const program = `
+    import { createHost } from "skillhost";
+    const names = ["language-server", "library-docs", "python-tools", "workspace-tools"];
+    const host = await createHost({ skillDirectories: [], watch: false, plugins: names.map((name) => "skillhost/plugins/" + name) });
+    const session = await host.createSession({ persist: false });
+    console.log(JSON.stringify({ plugins: host.plugins.map(({ state }) => state), tools: session.listTools().length }));
+    await host.close();`;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "-e", program], { cwd: place, env });
+  const { plugins, tools } = JSON.parse(stdout) as { plugins: string[]; tools: number };
+  expect(plugins).toEqual(["active", "active", "active", "active"]);
+  expect(tools).toBeGreaterThan(5);
+  for (const asset of ["python-tools/worker/skillhost/_inspect.py", "library-docs/docs"])
+    expect(existsSync(join(dist, "plugins", asset))).toBe(true);
+});
