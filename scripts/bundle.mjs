@@ -2,7 +2,7 @@
 // What a command does not need at once stays in files of its own, as the sources import it: `await import("…")`.
 //
 //   node scripts/bundle.mjs [--compiled <dir>] [--dist <dir>]
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -55,6 +55,8 @@ assertInstalled(output.flatMap((file) => [...file.imports, ...file.dynamicImport
 const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id) => installedName(id) ?? []);
 writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
 copyDeclarations(compiled, dist, Object.values(entries));
+// npm does this when it installs the package; here it is for `dist/` as it lies.
+chmodSync(join(dist, manifest.bin.skillhost.replace(/^dist\//, "")), 0o755);
 
 /** Makes build/ a package like the one that is shipped, but for its many files: for benchmarks and scripts that look inside. */
 function completeBuild() {

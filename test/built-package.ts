@@ -6,21 +6,22 @@ import { compileOnce } from "./compile-once.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 export interface BuiltPackage {
-  /** Its folder, which has `dist` and `package.json` as the published one. */
+  /** Has `package.json`, and `dist` with a file for each source. */
   readonly folder: string;
-  /** The command line, which can be run by itself. */
+  /** The command line of the bundle that users get, which can be run by itself. */
   readonly bin: string;
 }
 
 /** The package as it is installed, with its plugins, made of the sources as they are now. It must not be written to. */
 export function buildPackage(): BuiltPackage {
   const folder = compileOnce("package", readSources());
-  return { folder, bin: join(folder, "dist/cli/bin.js") };
+  return { folder, bin: join(folder, "shipped/dist/cli/bin.js") };
 }
 
 /** What the build makes of a file and what it is made of, with the manifest as it is. */
 function readSources(): ReadonlyMap<string, string> {
-  const sources = new Map([["package.json", readFileSync(join(root, "package.json"), "utf8")]]);
+  const parts = ["package.json", "scripts/bundle.mjs", "scripts/copy-declarations.mjs"];
+  const sources = new Map(parts.map((file) => [file, readFileSync(join(root, file), "utf8")]));
   for (const [from, to] of [
     ["src", "dist"],
     ["plugins", "dist/plugins"],

@@ -24,8 +24,8 @@ function runWithin(openFiles: number, cwd: string, argv: readonly string[]): End
 
 // Windows has no such limit, and no sh.
 test.skipIf(process.platform === "win32").each([
-  ["before the command line is loaded", 22, "skillhost cannot be started: EMFILE: "],
-  ["while a command is loaded", 60, "EMFILE: "],
+  ["before the command line is loaded", 19, "skillhost cannot be started: EMFILE: "],
+  ["while a command is loaded", 22, "EMFILE: "],
 ])("a limit on open files that is reached %s ends it with one line that says what to do", (_when, openFiles, begin) => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
   const { code, stdout, stderr } = runWithin(openFiles, place.path, ["list"]);
@@ -36,7 +36,7 @@ test.skipIf(process.platform === "win32").each([
 
 test.skipIf(process.platform === "win32")("with --json, an answer says the same", () => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
-  const { code, stdout } = runWithin(60, place.path, ["list", "--json"]);
+  const { code, stdout } = runWithin(22, place.path, ["list", "--json"]);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "EMFILE", message: expect.stringContaining("ulimit -n 4096") } });
 });
