@@ -10,7 +10,7 @@ export interface ListedPages {
   readonly fault: string | undefined;
 }
 
-/** Reads a list page by page. A server that gives a cursor twice, or does not come to an end, is read no further. */
+/** Reads a list page by page. Stops at a cursor that was there before, and at limits for pages and entries. */
 export async function listPages(key: string, fetchPage: (cursor: string | undefined) => Promise<Json>): Promise<ListedPages> {
   const items: Json[] = [];
   const seen = new Set<string>();

@@ -11,16 +11,16 @@ import { type Authorize, signIn } from "./sign-in.ts";
 import type { Challenge, OAuthTarget } from "./target.ts";
 import { type AcquireToken, acquireGrant, type TokenReason, TokenStore } from "./token-store.ts";
 
-/** Who signs in. */
+/** The user's sign-in. */
 interface SignInPeople {
   readonly authorize: Authorize | undefined;
   readonly acquire: AcquireToken | undefined;
   isAttended(): boolean;
-  /** Milliseconds that they have. */
+  /** Milliseconds for the user to sign in. */
   readonly timeout: number;
 }
 
-/** Decides what is to be done when a server refuses a request: use what others renewed, renew, or have a person sign in. */
+/** Decides what to do when a server refuses a request: use a token that was renewed elsewhere, renew it, or ask the user to sign in. */
 class OAuthSession {
   readonly #target: OAuthTarget;
   readonly #people: SignInPeople;
@@ -28,16 +28,16 @@ class OAuthSession {
   readonly #keeper: TokenStore;
   readonly #events: Emitter<{ waiting: boolean }>;
   readonly #sent = new WeakMap<Response, string>();
-  /** Scopes that a person was asked for already: a server that goes on refusing does not have them asked again. */
+  /** Scopes that the user was already asked for. They are not asked for again if the server still refuses. */
   readonly #steppedUp = new Set<string>();
   #challenge: Challenge = {};
   #signingIn: Promise<void> | undefined;
-  /** Why nobody is asked again by a mere request. */
+  /** Why a request does not ask the user again. */
   #refusal: string | undefined;
-  /** Somebody signed in, and the server has not taken a token since. */
+  /** The user has signed in, and the server has not accepted a token since. */
   #isUnproven = false;
   #needsAuth = false;
-  /** The present token was somebody else's to obtain. */
+  /** The present token came from the client. */
   #given = false;
 
   constructor(target: OAuthTarget, people: SignInPeople) {
@@ -58,7 +58,7 @@ class OAuthSession {
     return this.#keeper.grant?.accessToken;
   }
 
-  /** Which token a request went out with: another request may have led to a new one meanwhile. */
+  /** The token that a request was sent with; another request may have led to a new one in the meantime. */
   note(response: Response, token: string): void {
     this.#sent.set(response, token);
     if (response.status === 401 || token !== this.#keeper.grant?.accessToken) return;
@@ -70,7 +70,7 @@ class OAuthSession {
     return this.#sent.get(response);
   }
 
-  /** Comes to a token other than the one that the server refused, or rejects. */
+  /** Obtains a token other than the refused one, or rejects. */
   async recover(refused: string | undefined, challenge: Challenge): Promise<void> {
     this.#challenge = { resourceMetadataUrl: this.#challenge.resourceMetadataUrl, ...withoutUndefined(challenge) };
     const { grant, isOwn, isAccepted } = this.#keeper;
@@ -84,7 +84,7 @@ class OAuthSession {
     await this.#askPerson(why, this.#challenge);
   }
 
-  /** Comes to a token with more scope than the one that was refused for want of it, or rejects. */
+  /** Obtains a token with more scope than the refused one, or rejects. */
   async stepUp(refused: string, scope: string, signal: AbortSignal | undefined): Promise<string> {
     const { computeScopeUnion } = await import("@modelcontextprotocol/client");
     const before = this.#keeper.grant;
@@ -129,12 +129,12 @@ class OAuthSession {
     return differs();
   }
 
-  /** Undefined: done. Otherwise why a person must sign in. Rejects when it may be done later. */
+  /** Undefined: done. Otherwise the reason why the user must sign in. Rejects when a later attempt may succeed. */
   async #renew(): Promise<string | undefined> {
     const { grant, isAccepted } = this.#keeper;
     if (grant === undefined) return "";
     if (grant.refreshToken === undefined) return "the tokens have expired";
-    // It was renewed and is refused all the same: once more would not help.
+    // It was just renewed, so renewing it again would not help.
     if (!isAccepted && this.#renewed.has(grant.accessToken)) return "it rejects renewed tokens";
     const renewal = await this.#keeper.renew(this.#challenge);
     if (renewal.kind === "unavailable") throw this.#fail(renewal.why, "The stored tokens stay valid for the next try. Try again later.");
@@ -189,7 +189,7 @@ class OAuthSession {
       this.#needsAuth = false;
     } catch (error) {
       const why = patience.aborted ? `no user signed in within ${this.#people.timeout / 1000} seconds` : await explain(error);
-      // Who has said no, or nothing, is not asked again by every request that follows; who was not there may come yet.
+      // A refusal or a missed deadline ends asking, for all requests that follow. A user who was not available may be asked later.
       if (isAsked && !(error instanceof HostError && error.code === "ASK_UNANSWERED")) this.#refusal = why;
       throw this.#fail(why);
     } finally {
@@ -207,12 +207,12 @@ function withoutUndefined(challenge: Challenge): Challenge {
   return Object.fromEntries(Object.entries(challenge).filter(([, value]) => value !== undefined));
 }
 
-/** How often one request is made again with more scope. A server that asks on and on is not served for ever. */
+/** How often one request is repeated with more scope, however often the server asks for more. */
 const maxStepUps = 2;
 
 /**
- * Notes which token each request went out with, and makes a request again that was refused for want of scope (403 with
- * `insufficient_scope`), as soon as there is a token with it.
+ * Records the token of each request, and repeats a request that was refused for want of scope (403 with
+ * `insufficient_scope`) once there is a token with that scope.
  */
 function wrapFetch(fetch: FetchLike, session: OAuthSession): FetchLike {
   return async (url, init) => {
@@ -239,41 +239,41 @@ async function missingScope(response: Response): Promise<string | undefined> {
 }
 
 export interface OAuthOptions {
-  /** What the configuration calls the server. */
+  /** The server's name in the configuration. */
   readonly serverName: string;
   readonly serverUrl: string;
   readonly spec?: ServerOAuthSpec | undefined;
-  /** Configured for the server: they go to its own origin when signing in is talked over with it. */
+  /** Configured for the server. Requests for authorization send them only to its own origin. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly store: CredentialStore;
-  /** Has a person sign in. Without it nobody can, and what needs it fails at once. */
+  /** Asks the user to sign in. Without it, whatever needs a sign-in fails at once. */
   readonly authorize?: Authorize | undefined;
-  /** Gives a token that somebody else obtained, instead of having a person sign in. Undefined comes of it: a person has to. */
+  /** Returns a token that was obtained elsewhere, instead of asking the user to sign in. Return undefined to ask the user. */
   readonly acquire?: AcquireToken | undefined;
-  /** Whether there is somebody to ask at this moment. Default: always, where there is `authorize`. */
+  /** Whether a user can be asked now. Default: always, if there is an `authorize`. */
   readonly isAttended?: (() => boolean) | undefined;
-  /** How long a person has to sign in, in milliseconds. Default: 5 minutes. */
+  /** Milliseconds for the user to sign in. Default: 5 minutes. */
   readonly signInTimeout?: number | undefined;
   readonly log?: Logger;
 }
 
 /**
- * Authorizes the requests to one server: with the tokens that are stored for it, renewed when they end or are refused,
- * or with new ones that a person signs in for. Disposing of it gives up a sign-in that is waited for.
+ * Authorizes the requests to one server: with its stored tokens, renewed when they expire or are refused, or with new ones
+ * from a sign-in. Disposing cancels a pending sign-in.
  */
 export interface ServerOAuth extends ServerAuth, Disposable {
-  /** Whether there are tokens, as far as is known by now; `needs-auth`: a person must sign in before it can be used. */
+  /** Whether there are tokens, as far as is known; `needs-auth`: the user must sign in first. */
   readonly state: "unknown" | "signed-in" | "needs-auth";
   /**
-   * Has a person sign in, whatever tokens there are. Several calls at a time share one sign-in.
-   * Rejects with HostError `MCP_UNAUTHORIZED` when nobody does or it fails.
+   * Asks the user to sign in, even if there are tokens. Concurrent calls share one sign-in.
+   * Rejects with HostError `MCP_UNAUTHORIZED` when it fails or no user is available.
    */
   signIn(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
-  /** Takes the tokens back where the authorization server allows it, and forgets them and this client's registrations. */
+  /** Revokes the tokens where the authorization server supports it, and removes them and this client's registrations. */
   signOut(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
 }
 
-/** Makes what a connection to a remote server is authorized with. Nothing is read or asked for before the first request. */
+/** Creates the authorization of a connection to a remote server. Reads and asks for nothing before the first request. */
 export function createOAuth(options: OAuthOptions): ServerOAuth {
   const { serverName: name, serverUrl: url, store, spec = {}, headers = {}, log = silentLogger } = options;
   const session = new OAuthSession(

@@ -5,48 +5,47 @@ import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
 import { CircuitBreaker, type RespawnPolicy, type ServerError } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 
-/** What an earlier connection found out about the protocol that a server speaks. */
+/** The protocol that an earlier connection negotiated. */
 interface KnownProtocol {
   readonly era: ProtocolEra;
   readonly protocolVersion: string;
 }
 
 export interface ConnectRequest {
-  /** Whose roots and relative paths count. The `cwd` of a local server's spec is absolute already. */
+  /** For roots and relative paths. The `cwd` of a local server's spec is absolute already. */
   readonly workingDirectory: string;
-  /** Ends the try: what was started for it is ended before the promise rejects. */
+  /** Cancels the attempt: everything that was started has ended when the promise rejects. */
   readonly signal: AbortSignal;
   /** Milliseconds for connecting. */
   readonly timeout: number;
-  /** Spares finding out what the server speaks. A wrong one makes the try fail; the next one goes without. */
+  /** Skips the request for the protocol. A wrong value fails the attempt; the next one does without. */
   readonly prior: KnownProtocol | undefined;
-  /** What a local server writes to stderr, as it arrives. */
+  /** Receives what a local server writes to stderr. */
   onStderr(text: string): void;
 }
 
 /**
- * Connects to a server once. Rejects with HostError: `MCP_UNAUTHORIZED` when somebody must sign in, `MCP_NOT_STARTED` when
- * trying again cannot help (such as a command that does not exist), any other code when it may. The message is for people
- * and names the exit code where there is one. Disposing of the connection ends the server's whole process group, in
- * bounded time.
+ * Connects to a server once. Rejects with HostError: `MCP_UNAUTHORIZED` when the user must sign in, `MCP_NOT_STARTED` when
+ * retrying cannot help (such as a command that does not exist), any other code when it may. The message is for people and
+ * contains the exit code, if any. Disposing of the connection ends the server's whole process group in bounded time.
  *
- * A request of the connection rejects with `MCP_NOT_RUN` when it is certain that the server did not take it up, because
- * the connection was over or its session unknown (HTTP 404): then it is made anew, and the request sent again.
+ * A request on the connection rejects with `MCP_NOT_RUN` when the server certainly did not run it, because the connection
+ * had ended or its session is unknown (HTTP 404): then it is repeated on a new connection.
  */
 export type ServerConnector = (spec: McpServerSpec, request: ConnectRequest) => Promise<McpConnection>;
 
-/** A verdict and when it was found out, in milliseconds since the epoch. */
+/** A protocol, and when it was negotiated, in milliseconds since the epoch. */
 export interface DatedProtocol extends KnownProtocol {
   readonly foundAt: number;
 }
 
-// A server that learns the newer protocol still speaks the old one: only asking again finds that out.
+// A server that learns the newer protocol still speaks the old one, so it has to be asked again at times.
 const verdictLife = 7 * 24 * 60 * 60 * 1000;
 
-/** What is known of one server beyond the life of a connection: how often it failed, and what protocol it speaks. */
+/** What outlives the connections to a server: its failures, and the protocol that it speaks. */
 export class IdentityMemory {
   readonly breaker: CircuitBreaker;
-  /** What went wrong last. */
+  /** The last error. */
   trouble: ServerError | undefined;
   readonly #clock: Clock;
   #verdict: DatedProtocol | undefined;
@@ -56,10 +55,10 @@ export class IdentityMemory {
     this.#clock = clock;
   }
 
-  /** While it is worth something. */
+  /** Undefined when unknown or outdated. */
   get verdict(): DatedProtocol | undefined {
     const age = this.#clock.now() - (this.#verdict?.foundAt ?? 0);
-    // Below zero: the clock was set back, or the file comes from elsewhere.
+    // Negative when the clock was set back, or when the file comes from another machine.
     return age >= 0 && age < verdictLife ? this.#verdict : undefined;
   }
 
@@ -74,7 +73,7 @@ export class IdentityMemory {
 
 const maxRemembered = 500;
 
-/** The memory of all servers that were met, the longest unused forgotten first. */
+/** The memories of all servers. The least recently used one is forgotten first. */
 export class IdentityMemories {
   readonly #byId = new Map<string, IdentityMemory>();
   readonly #make: () => IdentityMemory;
@@ -101,8 +100,8 @@ interface OpenParts extends Pick<ConnectRequest, "workingDirectory" | "timeout" 
 }
 
 /**
- * Connects when there is a place for another start, with what is remembered of the server's protocol. Should that be
- * outdated, it is forgotten and found out anew within the same try. Rejects as the connector does, or with the signal's reason.
+ * Connects when a start slot is free, with the remembered protocol. If that turns out to be outdated, it is forgotten and
+ * negotiated again within the same attempt. Rejects as the connector does, or with the signal's reason.
  */
 export async function openConnection(spec: McpServerSpec, parts: OpenParts, signal: AbortSignal): Promise<McpConnection> {
   const slot = await parts.slots.take(signal);
@@ -110,7 +109,7 @@ export async function openConnection(spec: McpServerSpec, parts: OpenParts, sign
     const prior = parts.memory.verdict;
     const connection = await connectKnowing(prior, spec, parts, signal);
     const { era, protocolVersion } = connection;
-    // What was only confirmed keeps its date: else it would never be found out anew.
+    // A confirmed protocol keeps its date; otherwise it would never be negotiated again.
     if (prior?.era !== era || parts.memory.verdict === undefined) parts.memory.learn({ era, protocolVersion, foundAt: parts.clock.now() });
     return connection;
   } finally {
@@ -131,7 +130,7 @@ async function connectKnowing(
   } catch (error) {
     if (known === undefined || signal.aborted || isNoMatterOfProtocol(error)) throw error;
     memory.forgetVerdict();
-    // One that did not answer for so long is not asked again at once.
+    // A server that did not answer for so long is not asked again at once.
     if (codeOf(error) === "MCP_TIMEOUT") throw error;
     return await connect(spec, { workingDirectory, signal, timeout, prior: undefined, onStderr });
   }

@@ -10,18 +10,18 @@ import type { ServerLists } from "./server-lists.ts";
 import type { ServerError, ServerState, SharedServerStatus } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 
-/** What is being ended may take so long before the next one is started beside it. */
+/** Milliseconds to wait for an earlier process to end before the next one starts beside it. */
 const endPatience = 10_000;
 
 /**
- * The states that one server goes through: started when told, connected, its lists kept; started anew with growing pauses
- * when it crashed, given up when it keeps failing.
+ * The state machine of one server: it connects and keeps the lists current, restarts after crashes with growing pauses,
+ * and gives up after repeated failures.
  */
 export class ServerLifecycle {
   readonly #parts: LifecycleParts;
   readonly #owner: LifecycleOwner;
   readonly #endings = new PendingShutdowns();
-  /** Of the last process. */
+  /** Of the latest process. */
   #stderr = new StderrTail();
   #state: ServerState = "idle";
   #since: number;
@@ -59,7 +59,7 @@ export class ServerLifecycle {
     return this.#live;
   }
 
-  /** No try has come to an end yet, and one is to be expected. */
+  /** No attempt has ended yet, and one is expected. */
   get isUndecided(): boolean {
     return !this.#hasTried && (this.#state === "idle" || this.#state === "starting");
   }
@@ -68,7 +68,7 @@ export class ServerLifecycle {
     return this.#wasReady;
   }
 
-  /** There is something to end. */
+  /** There is a connection or an attempt to end. */
   get isAtWork(): boolean {
     return this.#live !== undefined || this.#attempt !== undefined;
   }
@@ -93,17 +93,17 @@ export class ServerLifecycle {
     };
   }
 
-  /** In the background, unless it was given up a short while ago, or stopped. */
+  /** In the background, unless it was given up recently or stopped. */
   start(): void {
     const isResting = this.#state === "idle" || this.#state === "failed" || this.#state === "needs-auth";
     if (!isResting || this.#live !== undefined) return;
     const { breaker, trouble } = this.#parts.memory;
     if (breaker.mayTry) this.#begin();
-    // Given up when others used it: they have been told why, and so are those who come now.
+    // Other users have already seen the error.
     else if (this.#state === "idle") this.#rest(trouble);
   }
 
-  /** In the background, whatever kept it from it. */
+  /** In the background, in whatever state it is. */
   startNow(): void {
     const isFine = this.#live !== undefined && this.#state !== "needs-auth";
     if (!isFine && this.#attempt === undefined) this.restart();
@@ -116,7 +116,7 @@ export class ServerLifecycle {
     this.#begin();
   }
 
-  /** Settles when nothing is left of it. */
+  /** Settles when nothing remains of it. */
   async stop(): Promise<void> {
     this.#cease();
     this.#error = undefined;
@@ -124,7 +124,7 @@ export class ServerLifecycle {
     await this.#endings.all();
   }
 
-  /** A request on the connection was answered. */
+  /** A request on the connection succeeded. */
   worked(live: LiveConnection): void {
     if (this.#state === "needs-auth" && this.#live === live) this.#settle();
   }
@@ -203,7 +203,7 @@ export class ServerLifecycle {
     this.#set("ready");
   }
 
-  /** It is connected, and something of it needs somebody to sign in. What does not goes on. */
+  /** It is connected, but something requires sign-in. Everything else stays available. */
   #refused(live: LiveConnection, trouble: ServerError): void {
     if (this.#live !== live) return;
     this.#hasTried = true;
@@ -211,7 +211,7 @@ export class ServerLifecycle {
     this.#set("needs-auth");
   }
 
-  /** The connection is over, or as good as. Told twice, it counts once. */
+  /** The connection has ended or is about to. Counts once, however often it is reported. */
   #lost(live: LiveConnection, trouble: ServerError, isSessionGone: boolean): void {
     if (this.#live !== live) return;
     const { breaker } = this.#parts.memory;
@@ -251,7 +251,7 @@ export class ServerLifecycle {
     this.#set(trouble?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
   }
 
-  /** Ends what there is, without anything following from it. */
+  /** Ends everything without a restart. */
   #cease(): void {
     this.#respawn?.timer[Symbol.dispose]();
     this.#respawn = undefined;
@@ -274,7 +274,7 @@ function troubleOf(error: Error): ServerError {
 
 export interface LifecycleParts {
   readonly id: string;
-  /** Resolved. */
+  /** With the real folder. */
   readonly spec: McpServerSpec;
   readonly workingDirectory: string;
   readonly connect: ServerConnector;
@@ -282,23 +282,23 @@ export interface LifecycleParts {
   readonly log: Logger;
   readonly slots: StartSlots;
   readonly memory: IdentityMemory;
-  /** The end of an earlier connection to the same server: it may hold what the next one needs. */
+  /** The end of an earlier connection to the same server, which may still hold what the next one needs. */
   readonly predecessor: Promise<unknown>;
 }
 
-/** What a life needs to know of those it is lived for. */
+/** What the state machine needs of its server, and reports to it. */
 export interface LifecycleOwner {
   readonly name: string;
   /** Milliseconds for connecting. */
   readonly timeout: number;
-  /** False: nobody needs the server, so it is not started anew. */
+  /** False: it has no users, so it is not restarted. */
   readonly isWanted: boolean;
-  /** The state is another, or a connection is there. */
+  /** The state or the connection has changed. */
   changed(): void;
   published(lists: ServerLists): void;
 }
 
-/** A connection in use, and its lists, which are kept up to date while it is. */
+/** A connection in use, with its lists. */
 export class LiveConnection {
   readonly connection: McpConnection;
   readonly #lists: ListRefresher;
@@ -313,7 +313,7 @@ export class LiveConnection {
     this.#since = parts.clock.now();
   }
 
-  /** Milliseconds that it has been used. */
+  /** Milliseconds since it connected. */
   get age(): number {
     return this.#clock.now() - this.#since;
   }
@@ -333,7 +333,7 @@ export class LiveConnection {
     await endConnection(this.connection, log);
   }
 
-  /** Ends it when each request under way has had an outcome of its own, as far as that comes soon. */
+  /** Ends it once the requests in flight have completed, or after a while. */
   async retire(log: Logger): Promise<void> {
     this.#lists[Symbol.dispose]();
     await endsWithin(Promise.allSettled(this.#inFlight), retirement, this.#clock);
@@ -352,7 +352,7 @@ async function endConnection(connection: McpConnection, log: Logger): Promise<vo
   }
 }
 
-/** What is on its way out: connections that are being ended, tries that were given up. */
+/** Connections that are ending, and attempts that were cancelled. */
 export class PendingShutdowns {
   readonly #pending = new Set<Promise<unknown>>();
 
@@ -364,12 +364,12 @@ export class PendingShutdowns {
     this.#pending.add(settled);
   }
 
-  /** Waits for what is there now, and no longer than so many milliseconds. Rejects with the signal's reason. */
+  /** Waits for those that are pending now, up to so many milliseconds. Rejects with the signal's reason. */
   async those(milliseconds: number, clock: Clock, signal: AbortSignal): Promise<void> {
     if (this.#pending.size > 0) await endsWithin(Promise.all(this.#pending), milliseconds, clock, signal);
   }
 
-  /** Waits until nothing is left, also of what comes meanwhile. */
+  /** Waits until none is pending, including those that are added in the meantime. */
   async all(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
