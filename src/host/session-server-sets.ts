@@ -3,7 +3,7 @@ import { errorMessage, HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp/mcp-server-spec.ts";
 import type { CredentialStore } from "../mcp/oauth/credentials.ts";
-import type { ServerOAuth } from "../mcp/oauth/oauth-session.ts";
+import type { ServerOAuth } from "../mcp/oauth/server-oauth.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { ServerLease, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
@@ -240,14 +240,14 @@ function hasAuthorization({ headers }: RemoteServerSpec): boolean {
 async function openOAuth({ name, url, headers, oauth }: RemoteServerSpec, options: ConnectorOptions): Promise<ServerOAuth> {
   const { log, askToSignIn, isAttended } = options;
   const owner = oauth?.owner;
-  const [{ createOAuth }, store] = await Promise.all([import("../mcp/oauth/oauth-session.ts"), openCredentials(owner, options)]);
+  const [oauthModule, store] = await Promise.all([import("../mcp/oauth/server-oauth.ts"), openCredentials(owner, options)]);
   if (owner !== undefined) {
     const acquire = options.askForToken?.(owner);
     const people = { authorize: askToSignIn(url), acquire, isAttended: () => acquire !== undefined || isAttended(url) };
-    return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+    return new oauthModule.ServerOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
   }
   const people = { authorize: askToSignIn(url), isAttended: () => isAttended(url) };
-  return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+  return new oauthModule.ServerOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
 }
 
 /** What belongs to one session ends with it. */

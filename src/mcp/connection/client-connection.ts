@@ -59,7 +59,7 @@ export class ClientConnection implements McpConnection {
     const wantsLog = this.era === "modern" && this.capabilities["logging"] !== undefined;
     this.#exchange = new Exchange({ ...parts, meta: wantsLog ? { [sdk.LOG_LEVEL_META_KEY]: wantedLevel(options.log) } : {} });
     this.#feed = this.#createFeed();
-    this.#hear(client);
+    this.#listen(client);
     if (this.era === "legacy" && this.capabilities["logging"] !== undefined) void this.#setLogLevel();
   }
 
@@ -133,8 +133,7 @@ export class ClientConnection implements McpConnection {
   async #list(method: string, key: ServerList | "resourceTemplates", options: RequestOptions): Promise<readonly Json[]> {
     if (this.capabilities[key === "resourceTemplates" ? "resources" : key] === undefined) return [];
     const { items, fault } = await listPages(key, (cursor) => this.request(method, cursor === undefined ? {} : { cursor }, options));
-    if (fault !== undefined)
-      this.#complain("MCP_LIST_INVALID", `The MCP server ${this.#parts.serverName} answered ${method}, but ${fault}.`);
+    if (fault !== undefined) this.#warn("MCP_LIST_INVALID", `The MCP server ${this.#parts.serverName} answered ${method}, but ${fault}.`);
     return items;
   }
 
@@ -142,7 +141,7 @@ export class ClientConnection implements McpConnection {
     const fault = faultOfMirrors(tool["inputSchema"]);
     if (fault === undefined) return true;
     const name = String(tool["name"]).slice(0, 100);
-    this.#complain("MCP_TOOL_HEADER_INVALID", `Tool ${name} of the MCP server ${this.#parts.serverName} is ignored: ${fault}.`);
+    this.#warn("MCP_TOOL_HEADER_INVALID", `Tool ${name} of the MCP server ${this.#parts.serverName} is ignored: ${fault}.`);
     return false;
   }
 
@@ -152,7 +151,7 @@ export class ClientConnection implements McpConnection {
     return new ChangeFeed({ sdk, serverName, client, era: this.era, capabilities: this.capabilities, log: options.log, request });
   }
 
-  #hear(client: Client): void {
+  #listen(client: Client): void {
     const { sdk, serverName, link, options, inFlight } = this.#parts;
     client.setNotificationHandler("notifications/message", ({ params }) => logServerMessage(serverName, params, options.log));
     client.onerror = (error: unknown) => {
@@ -172,7 +171,7 @@ export class ClientConnection implements McpConnection {
     }
   }
 
-  #complain(code: string, message: string): void {
+  #warn(code: string, message: string): void {
     const { options, serverName } = this.#parts;
     options.log.warning(message);
     options.onDiagnostic?.({ severity: "warning", code, message, source: serverName });
@@ -286,7 +285,7 @@ class Exchange {
       this.#gone ??= gone;
       // Ending the connection would fail all requests in flight alike, but each is about to learn whether the server ran it.
       this.#grace ??= afterWaiting(lastAnswers, () => this.#lose());
-      return new HostError(pending.wasHeard ? "MCP_CLOSED" : "MCP_NOT_RUN", gone, { cause: error });
+      return new HostError(pending.wasAnswered ? "MCP_CLOSED" : "MCP_NOT_RUN", gone, { cause: error });
     }
     return toConnectionError(error, sdk, serverName);
   }

@@ -41,7 +41,7 @@ export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOpt
   const requests = createRequests(serverName, options);
   const { TolerantClient } = await import("./tolerant-client.ts");
   const client = new TolerantClient({ requests, inFlight, probeTimeout: shake.probeTimeout });
-  const gaveUp = new GiveUp(link, shake, options);
+  const limits = new HandshakeLimits(link, shake, options);
   try {
     const prior = shake.era === "legacy" ? { prior: { kind: "legacy" } as const } : {};
     await client.connect(transport, { ...prior, timeout: longestTimeout });
@@ -49,16 +49,16 @@ export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOpt
     holdWhileSigningIn(connection, inFlight, options);
     return { kind: "connected", connection };
   } catch (error) {
-    const why = gaveUp.error ?? endError(link, error) ?? toConnectionError(error, sdk, serverName);
+    const why = limits.error ?? endError(link, error) ?? toConnectionError(error, sdk, serverName);
     await link.close();
     return { kind: "failed", error: why, wasDiscovered: transport.wasDiscovered };
   } finally {
-    gaveUp[Symbol.dispose]();
+    limits[Symbol.dispose]();
   }
 }
 
 /** Ends the link when the time is over or the signal fires, which fails the handshake. */
-class GiveUp implements Disposable {
+class HandshakeLimits implements Disposable {
   error: HostError | undefined;
   readonly #parts: Disposable[];
 

@@ -13,7 +13,7 @@ import { type ConnectionEnd, type ConnectOptions, defaultMessageBytes } from "./
 import type { Sdk, ServerLink } from "./server-link.ts";
 
 // Milliseconds that a server may take to end a session.
-const farewell = 1000;
+const sessionEndTimeout = 1000;
 
 /** A remote server over Streamable HTTP, or over the older transport with server-sent events. */
 class HttpTransport implements ServerLink {
@@ -28,7 +28,7 @@ class HttpTransport implements ServerLink {
   readonly #serverName: string;
   #resolveEnded: (end: ConnectionEnd) => void = () => {};
   #end: ConnectionEnd | undefined;
-  #farewell: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
 
   constructor(inner: StreamableHTTPClientTransport | SSEClientTransport, serverName: string) {
     this.#inner = inner;
@@ -72,15 +72,15 @@ class HttpTransport implements ServerLink {
   }
 
   close(): Promise<void> {
-    this.#farewell ??= this.#sayFarewell();
+    this.#closed ??= this.#endSession();
     this.#finish({ reason: "closed", message: `The connection to the MCP server ${this.#serverName} was closed.` });
-    return this.#farewell;
+    return this.#closed;
   }
 
-  async #sayFarewell(): Promise<void> {
+  async #endSession(): Promise<void> {
     const wasOpen = this.#end === undefined;
     // If this fails, the server ends the session when it times out.
-    if (wasOpen && "terminateSession" in this.#inner) await settlesWithin(this.#inner.terminateSession(), farewell);
+    if (wasOpen && "terminateSession" in this.#inner) await settlesWithin(this.#inner.terminateSession(), sessionEndTimeout);
     await this.#inner.close();
   }
 

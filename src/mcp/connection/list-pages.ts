@@ -14,16 +14,16 @@ export interface ListedPages {
 export async function listPages(key: string, fetchPage: (cursor: string | undefined) => Promise<Json>): Promise<ListedPages> {
   const items: Json[] = [];
   const seen = new Set<string>();
-  let strangers = 0;
+  let invalid = 0;
   for (let cursor: string | undefined; ; ) {
     const page = await fetchPage(cursor);
     for (const item of page[key] as readonly unknown[]) {
-      if (!isRecord(item)) strangers++;
+      if (!isRecord(item)) invalid++;
       else if (items.length < mostItems) items.push(item);
       else return { items, fault: `it has more than ${mostItems} entries` };
     }
     const next = page["nextCursor"];
-    if (typeof next !== "string") return { items, fault: strangers > 0 ? `${strangers} entries are not objects` : undefined };
+    if (typeof next !== "string") return { items, fault: invalid > 0 ? `${invalid} entries are not objects` : undefined };
     if (seen.has(next)) return { items, fault: "its pages repeat in a cycle" };
     if (seen.size >= mostPages) return { items, fault: `it has more than ${mostPages} pages` };
     seen.add(next);

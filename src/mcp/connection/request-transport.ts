@@ -144,7 +144,7 @@ export class ObservedTransport implements Transport {
   /** The SDK handles progress later than an answer in the same chunk, and then drops it. */
   #takeProgress(params: unknown): boolean {
     const pending = this.#ownerOf(params);
-    if (isRecord(params)) pending?.hearProgress(params);
+    if (isRecord(params)) pending?.reportProgress(params);
     return pending !== undefined;
   }
 }
@@ -195,7 +195,7 @@ export class PendingRequest implements Disposable {
   /** The result as it came. */
   answer: unknown;
   /** Whether the server has answered anything, such as that it needs input first. */
-  wasHeard = false;
+  wasAnswered = false;
   readonly #controller = new AbortController();
   readonly #timer: HeldTimer | undefined;
   readonly #onProgress: CallRequestOptions["onProgress"];
@@ -228,7 +228,7 @@ export class PendingRequest implements Disposable {
     this.#controller.abort(message);
   }
 
-  hearProgress(params: Readonly<Record<string, unknown>>): void {
+  reportProgress(params: Readonly<Record<string, unknown>>): void {
     if (this.signal.aborted) return;
     this.#timer?.restart();
     const { progress, total, message } = params;
@@ -242,7 +242,7 @@ export class PendingRequest implements Disposable {
 
   /** Keeps the answer, and returns what the SDK gets in its place. */
   take(message: JSONRPCMessage): JSONRPCMessage {
-    this.wasHeard = true;
+    this.wasAnswered = true;
     if (!("result" in message)) return message;
     const result: unknown = message.result;
     if (!isRecord(result)) return message;

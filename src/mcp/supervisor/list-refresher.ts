@@ -36,7 +36,7 @@ const listsOf: Readonly<Record<ServerList, readonly ListName[]>> = {
 export class ListRefresher implements Disposable {
   readonly #connection: McpConnection;
   readonly #parts: ListRefresherParts;
-  readonly #lanes: ReadonlyMap<ListName, ListFetches>;
+  readonly #fetches: ReadonlyMap<ListName, ListFetches>;
   readonly #faults = new Map<ListName, Diagnostic>();
   readonly #over = new AbortController();
   readonly #announcements: Disposable;
@@ -46,21 +46,21 @@ export class ListRefresher implements Disposable {
   constructor(connection: McpConnection, parts: ListRefresherParts) {
     this.#connection = connection;
     this.#parts = parts;
-    this.#lanes = new Map(listNames.map((list) => [list, this.#lane(list)]));
+    this.#fetches = new Map(listNames.map((list) => [list, this.#createFetches(list)]));
     this.#announcements = connection.onListChanged((changed) => {
-      for (const list of listsOf[changed]) this.#lanes.get(list)?.announce();
+      for (const list of listsOf[changed]) this.#fetches.get(list)?.announce();
     });
-    for (const lane of this.#lanes.values()) lane.fetch();
+    for (const fetches of this.#fetches.values()) fetches.fetch();
   }
 
   [Symbol.dispose](): void {
     this.#over.abort();
     this.#announcements[Symbol.dispose]();
     this.#grace?.[Symbol.dispose]();
-    for (const lane of this.#lanes.values()) lane[Symbol.dispose]();
+    for (const fetches of this.#fetches.values()) fetches[Symbol.dispose]();
   }
 
-  #lane(list: ListName): ListFetches {
+  #createFetches(list: ListName): ListFetches {
     return new ListFetches(this.#parts.previous?.[list] ?? Object.freeze([]), {
       clock: this.#parts.clock,
       fetch: () => fetchList(this.#connection, list, this.#over.signal),
@@ -74,7 +74,7 @@ export class ListRefresher implements Disposable {
     else this.#faults.set(list, describe(list, error, this.#parts.name));
     if (error !== undefined) this.#parts.failed(error);
     if (this.#over.signal.aborted) return;
-    if (![...this.#lanes.values()].some((lane) => lane.isFetching)) this.#publish();
+    if (![...this.#fetches.values()].some((fetches) => fetches.isFetching)) this.#publish();
     else
       this.#grace ??= this.#parts.clock.after(graceMs, () => {
         try {
@@ -94,9 +94,9 @@ export class ListRefresher implements Disposable {
   #publish(): void {
     this.#grace?.[Symbol.dispose]();
     this.#grace = undefined;
-    if (!this.#lanes.get("tools")?.hasAnswered) return;
+    if (!this.#fetches.get("tools")?.hasAnswered) return;
     const { capabilities, serverInfo, instructions } = this.#connection;
-    const items = Object.fromEntries([...this.#lanes].map(([list, lane]) => [list, lane.items])) as Pick<ServerLists, ListName>;
+    const items = Object.fromEntries([...this.#fetches].map(([list, fetches]) => [list, fetches.items])) as Pick<ServerLists, ListName>;
     const diagnostics = [...this.#faults.values()];
     const next = Object.freeze({ from: "server", capabilities, serverInfo, instructions, ...items, diagnostics });
     if (this.#lists !== undefined && isSame(this.#lists, next)) return;

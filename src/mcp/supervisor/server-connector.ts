@@ -40,15 +40,15 @@ export interface DatedProtocol extends KnownProtocol {
 }
 
 // A server that learns the newer protocol still speaks the old one, so it has to be asked again at times.
-const verdictLife = 7 * 24 * 60 * 60 * 1000;
+const protocolLife = 7 * 24 * 60 * 60 * 1000;
 
 /** What outlives the connections to a server: its failures, and the protocol that it speaks. */
-export class IdentityMemory {
+export class ServerHistory {
   readonly breaker: CircuitBreaker;
   /** The last error. */
-  trouble: ServerError | undefined;
+  failure: ServerError | undefined;
   readonly #clock: Clock;
-  #verdict: DatedProtocol | undefined;
+  #protocol: DatedProtocol | undefined;
 
   constructor(policy: RespawnPolicy, clock: Clock, random: () => number) {
     this.breaker = new CircuitBreaker(policy, clock, random);
@@ -56,46 +56,46 @@ export class IdentityMemory {
   }
 
   /** Undefined when unknown or outdated. */
-  get verdict(): DatedProtocol | undefined {
-    const age = this.#clock.now() - (this.#verdict?.foundAt ?? 0);
+  get protocol(): DatedProtocol | undefined {
+    const age = this.#clock.now() - (this.#protocol?.foundAt ?? 0);
     // Negative when the clock was set back, or when the file comes from another machine.
-    return age >= 0 && age < verdictLife ? this.#verdict : undefined;
+    return age >= 0 && age < protocolLife ? this.#protocol : undefined;
   }
 
-  learn(verdict: DatedProtocol): void {
-    this.#verdict = verdict;
+  learn(protocol: DatedProtocol): void {
+    this.#protocol = protocol;
   }
 
-  forgetVerdict(): void {
-    this.#verdict = undefined;
+  forgetProtocol(): void {
+    this.#protocol = undefined;
   }
 }
 
 const maxRemembered = 500;
 
-/** The memories of all servers. The least recently used one is forgotten first. */
-export class IdentityMemories {
-  readonly #byId = new Map<string, IdentityMemory>();
-  readonly #make: () => IdentityMemory;
+/** The histories of all servers. The least recently used one is forgotten first. */
+export class ServerHistories {
+  readonly #byId = new Map<string, ServerHistory>();
+  readonly #make: () => ServerHistory;
 
-  constructor(make: () => IdentityMemory) {
+  constructor(make: () => ServerHistory) {
     this.#make = make;
   }
 
-  of(id: string): IdentityMemory {
-    const memory = this.#byId.get(id) ?? this.#make();
+  of(id: string): ServerHistory {
+    const history = this.#byId.get(id) ?? this.#make();
     this.#byId.delete(id);
-    this.#byId.set(id, memory);
+    this.#byId.set(id, history);
     const [oldest] = this.#byId.keys();
     if (this.#byId.size > maxRemembered && oldest !== undefined) this.#byId.delete(oldest);
-    return memory;
+    return history;
   }
 }
 
 interface OpenParts extends Pick<ConnectRequest, "workingDirectory" | "timeout" | "onStderr"> {
   readonly connect: ServerConnector;
   readonly slots: StartSlots;
-  readonly memory: IdentityMemory;
+  readonly history: ServerHistory;
   readonly clock: Clock;
 }
 
@@ -106,11 +106,12 @@ interface OpenParts extends Pick<ConnectRequest, "workingDirectory" | "timeout" 
 export async function openConnection(spec: McpServerSpec, parts: OpenParts, signal: AbortSignal): Promise<McpConnection> {
   const slot = await parts.slots.take(signal);
   try {
-    const prior = parts.memory.verdict;
+    const prior = parts.history.protocol;
     const connection = await connectKnowing(prior, spec, parts, signal);
     const { era, protocolVersion } = connection;
     // A confirmed protocol keeps its date; otherwise it would never be negotiated again.
-    if (prior?.era !== era || parts.memory.verdict === undefined) parts.memory.learn({ era, protocolVersion, foundAt: parts.clock.now() });
+    if (prior?.era !== era || parts.history.protocol === undefined)
+      parts.history.learn({ era, protocolVersion, foundAt: parts.clock.now() });
     return connection;
   } finally {
     slot[Symbol.dispose]();
@@ -123,13 +124,13 @@ async function connectKnowing(
   parts: OpenParts,
   signal: AbortSignal,
 ): Promise<McpConnection> {
-  const { connect, memory, workingDirectory, timeout, onStderr } = parts;
+  const { connect, history, workingDirectory, timeout, onStderr } = parts;
   const known = prior && { era: prior.era, protocolVersion: prior.protocolVersion };
   try {
     return await connect(spec, { workingDirectory, signal, timeout, prior: known, onStderr });
   } catch (error) {
     if (known === undefined || signal.aborted || isNoMatterOfProtocol(error)) throw error;
-    memory.forgetVerdict();
+    history.forgetProtocol();
     // A server that did not answer for so long is not asked again at once.
     if (codeOf(error) === "MCP_TIMEOUT") throw error;
     return await connect(spec, { workingDirectory, signal, timeout, prior: undefined, onStderr });

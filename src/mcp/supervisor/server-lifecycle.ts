@@ -5,13 +5,13 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import { ListRefresher, type ListRefresherParts } from "./list-refresher.ts";
-import { type IdentityMemory, openConnection, type ServerConnector } from "./server-connector.ts";
+import { openConnection, type ServerConnector, type ServerHistory } from "./server-connector.ts";
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerError, ServerState, SharedServerStatus } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 
 /** Milliseconds to wait for an earlier process to end before the next one starts beside it. */
-const endPatience = 10_000;
+const endTimeout = 10_000;
 
 /**
  * The state machine of one server: it connects and keeps the lists current, restarts after crashes with growing pauses,
@@ -75,7 +75,7 @@ export class ServerLifecycle {
 
   status(): Omit<SharedServerStatus, "name" | "users"> {
     const connection = this.#live?.connection;
-    const { breaker } = this.#parts.memory;
+    const { breaker } = this.#parts.history;
     return {
       id: this.#parts.id,
       type: this.#parts.spec.type,
@@ -97,10 +97,10 @@ export class ServerLifecycle {
   start(): void {
     const isResting = this.#state === "idle" || this.#state === "failed" || this.#state === "needs-auth";
     if (!isResting || this.#live !== undefined) return;
-    const { breaker, trouble } = this.#parts.memory;
+    const { breaker, failure } = this.#parts.history;
     if (breaker.mayTry) this.#begin();
     // Other users have already seen the error.
-    else if (this.#state === "idle") this.#rest(trouble);
+    else if (this.#state === "idle") this.#giveUp(failure);
   }
 
   /** In the background, in whatever state it is. */
@@ -110,15 +110,15 @@ export class ServerLifecycle {
   }
 
   restart(): void {
-    this.#parts.memory.breaker.reset();
-    this.#cease();
+    this.#parts.history.breaker.reset();
+    this.#endAll();
     this.#hasTried = false;
     this.#begin();
   }
 
   /** Settles when nothing remains of it. */
   async stop(): Promise<void> {
-    this.#cease();
+    this.#endAll();
     this.#error = undefined;
     this.#set("stopped");
     await this.#endings.all();
@@ -131,9 +131,9 @@ export class ServerLifecycle {
 
   /** A request on the connection failed. */
   faulted(live: LiveConnection, error: Error): void {
-    const trouble = troubleOf(error);
-    if (trouble.code === "MCP_UNAUTHORIZED") this.#refused(live, trouble);
-    if (trouble.code === "MCP_NOT_RUN") this.#lost(live, trouble, true);
+    const failure = failureOf(error);
+    if (failure.code === "MCP_UNAUTHORIZED") this.#refused(live, failure);
+    if (failure.code === "MCP_NOT_RUN") this.#lost(live, failure, true);
   }
 
   #begin(): void {
@@ -149,7 +149,7 @@ export class ServerLifecycle {
     const startedAt = this.#parts.clock.now();
     try {
       const { clock, spec } = this.#parts;
-      if (spec.type === "stdio") await this.#endings.those(endPatience, clock, signal);
+      if (spec.type === "stdio") await this.#endings.settled(endTimeout, clock, signal);
       const stderr = new StderrTail();
       this.#stderr = stderr;
       const onStderr = (text: string): void => stderr.add(Buffer.from(text));
@@ -158,13 +158,13 @@ export class ServerLifecycle {
       else this.#adopt(connection, startedAt);
     } catch (error) {
       if (!signal.aborted) {
-        const trouble = troubleOf(toError(error));
-        const { breaker } = this.#parts.memory;
+        const failure = failureOf(toError(error));
+        const { breaker } = this.#parts.history;
         this.#attempt = undefined;
         this.#hasTried = true;
         breaker.fail(0);
-        if (trouble.code === "MCP_NOT_STARTED" || trouble.code === "MCP_UNAUTHORIZED") breaker.trip();
-        this.#goOn(trouble, false);
+        if (failure.code === "MCP_NOT_STARTED" || failure.code === "MCP_UNAUTHORIZED") breaker.trip();
+        this.#recover(failure, false);
       }
     }
   }
@@ -204,55 +204,55 @@ export class ServerLifecycle {
   }
 
   /** It is connected, but something requires sign-in. Everything else stays available. */
-  #refused(live: LiveConnection, trouble: ServerError): void {
+  #refused(live: LiveConnection, failure: ServerError): void {
     if (this.#live !== live) return;
     this.#hasTried = true;
-    this.#error = trouble;
+    this.#error = failure;
     this.#set("needs-auth");
   }
 
   /** The connection has ended or is about to. Counts once, however often it is reported. */
-  #lost(live: LiveConnection, trouble: ServerError, isSessionGone: boolean): void {
+  #lost(live: LiveConnection, failure: ServerError, isSessionGone: boolean): void {
     if (this.#live !== live) return;
-    const { breaker } = this.#parts.memory;
+    const { breaker } = this.#parts.history;
     breaker.fail(live.age);
     this.#hasTried = true;
     this.#live = undefined;
     this.#endings.add(isSessionGone ? live.retire(this.#parts.log) : live.end(this.#parts.log));
-    this.#goOn(trouble, isSessionGone && breaker.failures === 1);
+    this.#recover(failure, isSessionGone && breaker.failures === 1);
   }
 
-  #goOn(trouble: ServerError, atOnce: boolean): void {
-    const { memory } = this.#parts;
-    this.#logFailure(trouble);
-    memory.trouble = trouble;
-    this.#error = trouble;
-    if (memory.breaker.isOpen) this.#rest(trouble);
+  #recover(failure: ServerError, atOnce: boolean): void {
+    const { history } = this.#parts;
+    this.#logFailure(failure);
+    history.failure = failure;
+    this.#error = failure;
+    if (history.breaker.isOpen) this.#giveUp(failure);
     else if (!this.#owner.isWanted) this.#set("idle");
     else if (atOnce) this.#begin();
     else {
-      const delay = memory.breaker.delay();
+      const delay = history.breaker.delay();
       const { clock } = this.#parts;
       this.#respawn = { timer: clock.after(delay, () => this.#begin()), at: clock.now() + delay };
       this.#set("starting");
     }
   }
 
-  #logFailure(trouble: ServerError): void {
-    const { log, memory, id } = this.#parts;
-    const data = { server: this.#owner.name, id, ...trouble, failures: memory.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
-    if (memory.breaker.isOpen) log.error("An MCP server failed and will not be restarted.", data);
+  #logFailure(failure: ServerError): void {
+    const { log, history, id } = this.#parts;
+    const data = { server: this.#owner.name, id, ...failure, failures: history.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
+    if (history.breaker.isOpen) log.error("An MCP server failed and will not be restarted.", data);
     else log.warning("An MCP server failed.", data);
   }
 
-  #rest(trouble: ServerError | undefined): void {
+  #giveUp(failure: ServerError | undefined): void {
     this.#hasTried = true;
-    this.#error = trouble;
-    this.#set(trouble?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
+    this.#error = failure;
+    this.#set(failure?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
   }
 
   /** Ends everything without a restart. */
-  #cease(): void {
+  #endAll(): void {
     this.#respawn?.timer[Symbol.dispose]();
     this.#respawn = undefined;
     this.#attempt?.abort(new HostError("MCP_CLOSED", "The server is being stopped."));
@@ -268,7 +268,7 @@ export class ServerLifecycle {
   }
 }
 
-function troubleOf(error: Error): ServerError {
+function failureOf(error: Error): ServerError {
   return { code: error instanceof HostError ? error.code : "MCP_FAILED", message: errorMessage(error) };
 }
 
@@ -281,7 +281,7 @@ export interface LifecycleParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly slots: StartSlots;
-  readonly memory: IdentityMemory;
+  readonly history: ServerHistory;
   /** The end of an earlier connection to the same server, which may still hold what the next one needs. */
   readonly predecessor: Promise<unknown>;
 }
@@ -336,12 +336,12 @@ export class LiveConnection {
   /** Ends it once the requests in flight have completed, or after a while. */
   async retire(log: Logger): Promise<void> {
     this.#lists[Symbol.dispose]();
-    await endsWithin(Promise.allSettled(this.#inFlight), retirement, this.#clock);
+    await endsWithin(Promise.allSettled(this.#inFlight), retirementTimeout, this.#clock);
     await endConnection(this.connection, log);
   }
 }
 
-const retirement = 2_000;
+const retirementTimeout = 2_000;
 
 /** Never rejects. */
 async function endConnection(connection: McpConnection, log: Logger): Promise<void> {
@@ -365,7 +365,7 @@ export class PendingShutdowns {
   }
 
   /** Waits for those that are pending now, up to so many milliseconds. Rejects with the signal's reason. */
-  async those(milliseconds: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  async settled(milliseconds: number, clock: Clock, signal: AbortSignal): Promise<void> {
     if (this.#pending.size > 0) await endsWithin(Promise.all(this.#pending), milliseconds, clock, signal);
   }
 

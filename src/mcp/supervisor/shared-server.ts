@@ -221,10 +221,10 @@ export class SharedServer {
       },
       changed: () => this.#changed(),
       published: (lists) => {
-        const { cache, clock, memory } = this.#parts;
+        const { cache, clock, history } = this.#parts;
         this.#changed();
-        if (memory.verdict !== undefined && lists.diagnostics.length === 0)
-          cache?.write(this.id, toCachedServer(lists, memory.verdict, clock.now()));
+        if (history.protocol !== undefined && lists.diagnostics.length === 0)
+          cache?.write(this.id, toCachedServer(lists, history.protocol, clock.now()));
       },
     };
   }
@@ -254,9 +254,9 @@ export class SharedServer {
 }
 
 /** What the server offered last, from the cache. */
-function recall({ cache, id, memory }: SharedServerParts): ServerLists | undefined {
+function recall({ cache, id, history }: SharedServerParts): ServerLists | undefined {
   const cached = cache?.read(id);
   if (cached === undefined) return undefined;
-  if (memory.verdict === undefined) memory.learn(cached.verdict);
+  if (history.protocol === undefined) history.learn(cached.verdict);
   return Object.freeze({ from: "cache", ...cached.lists, diagnostics: [] });
 }

@@ -4,7 +4,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import { ListCache } from "./list-cache.ts";
-import { IdentityMemories, IdentityMemory, type ServerConnector } from "./server-connector.ts";
+import { type ServerConnector, ServerHistories, ServerHistory } from "./server-connector.ts";
 import { Lease } from "./server-handle.ts";
 import { identityOf, resolveServer } from "./server-identity.ts";
 import type { ServerLease } from "./server-lease.ts";
@@ -42,7 +42,7 @@ export interface AcquireOptions {
 /** A server that takes longer to start releases its slot. */
 const slotHold = 3_000;
 /** Disposing does not wait longer than this for servers to end. */
-const closePatience = 10_000;
+const closeTimeout = 10_000;
 
 /**
  * All connections to MCP servers of a host. Users with the same configuration share one connection. It starts with its
@@ -53,7 +53,7 @@ export class McpSupervisor implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #cache: ListCache | undefined;
   readonly #slots: StartSlots;
-  readonly #memories: IdentityMemories;
+  readonly #histories: ServerHistories;
   readonly #servers = new Map<string, SharedServer>();
   readonly #leases = new Set<Lease>();
   readonly #changes: Emitter<{ status: SharedServerStatus }>;
@@ -69,7 +69,7 @@ export class McpSupervisor implements AsyncDisposable {
     this.#cache = cacheDirectory === undefined ? undefined : new ListCache(cacheDirectory, log, clock);
     this.#slots = new StartSlots(maxConcurrentStarts, slotHold, clock);
     const respawn = { ...defaultRespawn, ...options.respawn };
-    this.#memories = new IdentityMemories(() => new IdentityMemory(respawn, clock, random));
+    this.#histories = new ServerHistories(() => new ServerHistory(respawn, clock, random));
     this.#changes = new Emitter((error) => this.#reportListener(error));
   }
 
@@ -113,7 +113,7 @@ export class McpSupervisor implements AsyncDisposable {
     const ended = Promise.all([...this.#servers.values()].map((server) => server.close()));
     for (const lease of [...this.#leases]) lease[Symbol.dispose]();
     const all = Promise.all([ended, this.#endings.all(), this.#cache?.[Symbol.asyncDispose]()]);
-    if (!(await endsWithin(all, closePatience, this.#clock)))
+    if (!(await endsWithin(all, closeTimeout, this.#clock)))
       this.#options.log.error("Not all MCP servers could be stopped in time.", { servers: [...this.#closing.keys()] });
     this.#changes.clear();
   }
@@ -141,7 +141,7 @@ export class McpSupervisor implements AsyncDisposable {
       clock: this.#clock,
       slots: this.#slots,
       cache: this.#cache,
-      memory: this.#memories.of(id),
+      history: this.#histories.of(id),
       predecessor: this.#closing.get(id) ?? Promise.resolve(),
       changed: () => this.#changes.emit("status", server.status(server.name)),
       closed: (ended) => {

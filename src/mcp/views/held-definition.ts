@@ -141,7 +141,7 @@ function withoutSecrets(values: Readonly<Record<string, string>>, named: (name: 
   return entries.sort(([a = ""], [b = ""]) => (a < b ? -1 : Number(a > b)));
 }
 
-interface Made<T> {
+interface CachedValue<T> {
   readonly definition: unknown;
   readonly facts: string;
   readonly value: T;
@@ -152,11 +152,11 @@ interface Made<T> {
  * over every refresh of a list.
  */
 export class DefinitionCache<T> {
-  #before: Map<string, Made<T>> = new Map();
-  #now: Map<string, Made<T>> = new Map();
+  #before: Map<string, CachedValue<T>> = new Map();
+  #now: Map<string, CachedValue<T>> = new Map();
 
   /** `facts`: everything that the value depends on besides the definition. Each id at most once in a round. */
-  take(id: string, definition: unknown, facts: string, make: () => T): T {
+  getOrCreate(id: string, definition: unknown, facts: string, make: () => T): T {
     const known = this.#before.get(id);
     const isSame = known !== undefined && known.facts === facts && isSameJson(known.definition, definition);
     const value = isSame ? known.value : make();
@@ -165,7 +165,7 @@ export class DefinitionCache<T> {
   }
 
   /** Ends a round: values that were not used in it are forgotten. */
-  endRound(): void {
+  sweep(): void {
     this.#before = this.#now;
     this.#now = new Map();
   }

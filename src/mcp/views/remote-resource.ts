@@ -169,12 +169,12 @@ function makeAll<T>(
     else {
       taken.add(id);
       if (hasHiddenText(raw)) hiding.push(exactJson(id.slice(0, 80)));
-      const attempt = before.take(id, raw, facts, () => attemptTo(make, raw));
+      const attempt = before.getOrCreate(id, raw, facts, () => attemptTo(make, raw));
       if ("value" in attempt) made.push(attempt.value);
       else faults.push(attempt.fault);
     }
   }
-  before.endRound();
+  before.sweep();
   return {
     made,
     diagnostics: [

@@ -64,7 +64,7 @@ export class ServerSkills {
       if (!entry.ok) diagnostics.push(refused(spec.name, entry.uri, entry.reason));
       else found.push(this.#pinned(entry.listing, spec, names.get(entry.listing.uri)!, owner));
     }
-    this.#made.endRound();
+    this.#made.sweep();
     return { found, diagnostics };
   }
 
@@ -90,7 +90,7 @@ export class ServerSkills {
 
   #pinned(listing: SkillListing, spec: McpServerSpec, name: string, owner: string): Pinned<SkillEntry> {
     const content = contentOf(listing);
-    return this.#made.take(listing.uri, content, `${name} ${owner}`, () => pin(listing, owner, this.#entryOf(listing, spec, name)));
+    return this.#made.getOrCreate(listing.uri, content, `${name} ${owner}`, () => pin(listing, owner, this.#entryOf(listing, spec, name)));
   }
 
   #entryOf(listing: SkillListing, spec: McpServerSpec, name: string): SkillEntry {

@@ -58,12 +58,12 @@ export class ServerTools {
       const modelName = names.get(name) ?? name;
       const options = { server: this.#server, serverName: spec.name, identity, name: modelName, timeout: spec.timeout, generation };
       const facts = JSON.stringify([modelName, spec.timeout, generation, identity, owner]);
-      const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, owner, options));
+      const made = this.#made.getOrCreate(name, definition, facts, () => makeTool(definition, name, owner, options));
       for (const diagnostic of made.diagnostics) diagnostics.push(diagnostic);
       if (made.pinned !== undefined) found.push(made.pinned);
       await slices.spend(1);
     }
-    this.#made.endRound();
+    this.#made.sweep();
     return { found, diagnostics };
   }
 }

@@ -6,7 +6,7 @@ import { obtainOwnGrant, type Renewal, renewGrant } from "./exchange-tokens.ts";
 import { type Challenge, isOurs, type OAuthTarget, withoutGrant } from "./target.ts";
 
 /** The grant that requests are sent with. Concurrent renewals are one. */
-export class TokenStore {
+export class CurrentGrant {
   /** Whether the server has accepted the present token. */
   isAccepted = false;
   readonly #target: OAuthTarget;
