@@ -100,7 +100,18 @@ export class SubAgent {
     const durationMs = Math.round(performance.now() - begun);
     this.#workedMs += durationMs;
     this.#isWorking = false;
-    this.#conclude(end, durationMs);
+    const { toolCalls, tokens } = this.conversation.tally;
+    const cost = { durationMs, totalToolCalls: toolCalls, ...(tokens > 0 && { totalTokens: tokens }) };
+    if (end.kind === "failed") {
+      this.status = "failed";
+      this.#host.log.error(`Sub-agent "${this.id}" failed.`, { agent: this.profile.name, error: end.error });
+      this.#tell("subagent.failed", { error: errorMessage(end.error), ...cost });
+      return;
+    }
+    const isStopped = end.kind === "aborted" || this.signal.aborted;
+    this.status = isStopped ? "cancelled" : "completed";
+    this.replies.push(end.kind === "ended" ? (end.reply?.content ?? "") : "");
+    this.#tell("subagent.completed", { ...(isStopped && { cancelled: true }), ...cost });
   }
 
   /** Lets it answer, and go on while a hook wants it to and it may still ask its model. */
@@ -123,21 +134,6 @@ export class SubAgent {
     } catch (error) {
       return { kind: "failed", error: toError(error) };
     }
-  }
-
-  #conclude(end: TurnEnd, durationMs: number): void {
-    const { toolCalls, tokens } = this.conversation.tally;
-    const cost = { durationMs, totalToolCalls: toolCalls, ...(tokens > 0 && { totalTokens: tokens }) };
-    if (end.kind === "failed") {
-      this.status = "failed";
-      this.#host.log.error(`Sub-agent "${this.id}" failed.`, { agent: this.profile.name, error: end.error });
-      this.#tell("subagent.failed", { error: errorMessage(end.error), ...cost });
-      return;
-    }
-    const isStopped = end.kind === "aborted" || this.signal.aborted;
-    this.status = isStopped ? "cancelled" : "completed";
-    this.replies.push(end.kind === "ended" ? (end.reply?.content ?? "") : "");
-    this.#tell("subagent.completed", { ...(isStopped && { cancelled: true }), ...cost });
   }
 
   #tell(type: string, more: object): void {

@@ -174,9 +174,13 @@ export class SessionCatalog {
       this.#isStale = false;
       this.#catalog = next;
       if (next === before) return;
-      this.#noteVanished(before, next);
+      if (before !== undefined) for (const name of vanishedBetween(before, next)) this.#vanished.add(name);
+      for (const name of this.#vanished) if (next.executables.has(name)) this.#vanished.delete(name);
     } catch (error) {
-      this.#reportFailure(error);
+      const { events, log } = this.#options;
+      const message = `The tools could not be refreshed; the session keeps the previous ones: ${errorMessage(error)}`;
+      log.error(message, { error: toError(error) });
+      if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
       if (before === undefined) throw error;
       this.#isStale = false;
       return;
@@ -199,11 +203,6 @@ export class SessionCatalog {
     if (events.wants(updated)) events.append(updated, { model: model() ?? "", version: this.#version });
   }
 
-  #noteVanished(before: ToolCatalog | undefined, next: ToolCatalog): void {
-    if (before !== undefined) for (const name of vanishedBetween(before, next)) this.#vanished.add(name);
-    for (const name of this.#vanished) if (next.executables.has(name)) this.#vanished.delete(name);
-  }
-
   #sayNotices(): void {
     const { events, log } = this.#options;
     if (!this.#isReady || this.#isStale) return;
@@ -214,13 +213,6 @@ export class SessionCatalog {
       this.#toldNotices.add(key);
       events.append(info, { infoType: "tool_filter", message });
     }
-  }
-
-  #reportFailure(error: unknown): void {
-    const { events, log } = this.#options;
-    const message = `The tools could not be refreshed; the session keeps the previous ones: ${errorMessage(error)}`;
-    log.error(message, { error: toError(error) });
-    if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
   }
 }
 

@@ -55,15 +55,14 @@ export class ClientRequests {
     const anyAsk = ask as unknown as PendingRequest;
     this.#open.add(anyAsk);
     if (options.caller?.[kind] === undefined) this.#offerToAttached(anyAsk);
-    else this.#offerToCaller(anyAsk, options.caller);
+    else {
+      const handlers = options.caller;
+      anyAsk.isCallers = true;
+      anyAsk.candidates.add(callerId);
+      this.#announce(anyAsk);
+      this.#offer(anyAsk, { id: callerId, answers: noKinds, handlers });
+    }
     return ask.outcome ?? this.#outcomeOf(ask, options.signal?.());
-  }
-
-  #offerToCaller(ask: PendingRequest, handlers: AskHandlers): void {
-    ask.isCallers = true;
-    ask.candidates.add(callerId);
-    this.#announce(ask);
-    this.#offer(ask, { id: callerId, answers: noKinds, handlers });
   }
 
   #offerToAttached(ask: PendingRequest): void {

@@ -104,7 +104,12 @@ export class SessionClients {
         return client.snapshot.tools;
       },
       setTools: (all) => this.#setTools(client, all),
-      [Symbol.asyncDispose]: async () => this.#detach(client),
+      [Symbol.asyncDispose]: async () => {
+        if (!this.#clients.delete(client.id)) return;
+        if (client.snapshot.tools.length > 0) this.#options.onToolsChanged(true);
+        this.#options.asks.detach(client.id);
+        if (client.answers.size > 0) this.#options.onAnswerersChanged();
+      },
     };
   }
 
@@ -161,13 +166,6 @@ export class SessionClients {
       const other = peers.find((peer) => isAnother(peer.byName.get(name), tool));
       if (other !== undefined) throw peerTaken(name, client, other);
     }
-  }
-
-  #detach(client: Client): void {
-    if (!this.#clients.delete(client.id)) return;
-    if (client.snapshot.tools.length > 0) this.#options.onToolsChanged(true);
-    this.#options.asks.detach(client.id);
-    if (client.answers.size > 0) this.#options.onAnswerersChanged();
   }
 }
 

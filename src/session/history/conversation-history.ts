@@ -39,12 +39,21 @@ export class History {
   /** Takes in the next event. Those of other conversations and those that are no part of one are passed over. */
   add({ type, data, agentId }: SessionEvent): void {
     if (agentId !== this.#agentId) return;
-    if (type === "user.message") this.#say(userMessage(data));
-    else if (type === "assistant.message") this.#answer(data);
+    if (type === "user.message") {
+      const transformed = data["transformedContent"];
+      const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
+      const images = imagesOf(data["attachments"]);
+      const message: ChatMessage = { role: "user", content: images.length === 0 ? content : [{ type: "text", text: content }, ...images] };
+      (this.#open?.later ?? this.#messages).push(message);
+    } else if (type === "assistant.message") this.#answer(data);
     else if (type === "tool.execution_complete") this.#finish(data);
     else if (type === "session.compaction_start") this.#compacting = this.#messages.length;
     else if (type === "session.compaction_complete") this.#compact(data);
-    else if (type === "session.context_cleared") this.#clear();
+    else if (type === "session.context_cleared") {
+      this.#messages.length = 0;
+      this.#open = undefined;
+      this.#compacting = 0;
+    }
   }
 
   /**
@@ -53,10 +62,6 @@ export class History {
    */
   messages(): readonly ChatMessage[] {
     return this.#open === undefined ? [...this.#messages] : [...this.#messages, ...rendered(this.#open)];
-  }
-
-  #say(message: ChatMessage): void {
-    (this.#open?.later ?? this.#messages).push(message);
   }
 
   #answer(data: Data): void {
@@ -79,12 +84,6 @@ export class History {
   #compact({ success, summaryContent }: Data): void {
     if (success !== true || typeof summaryContent !== "string") return;
     this.#messages.splice(0, this.#compacting, { role: "user", content: compactedContext(summaryContent) });
-    this.#compacting = 0;
-  }
-
-  #clear(): void {
-    this.#messages.length = 0;
-    this.#open = undefined;
     this.#compacting = 0;
   }
 
@@ -111,15 +110,13 @@ function resultMessage(call: ModelToolCall, completion: Data | undefined): ChatM
   const result = recordOf(completion["result"]);
   const content = typeof result["content"] === "string" ? result["content"] : textOf(recordOf(completion["error"])["message"]);
   const images = imagesOf(result["binaryResultsForLlm"]);
-  const notes = notesOf(result["binaryResultsForLlm"]);
+  // Of binary results that are no images, which no model is shown.
+  const notes = listOf(result["binaryResultsForLlm"]).flatMap((item) => {
+    const { data, mimeType, description } = recordOf(item);
+    if (typeof data !== "string" || typeof mimeType !== "string" || mimeType.startsWith("image/")) return [];
+    return [unseenNote({ mimeType, description: textOf(description), bytes: Buffer.byteLength(data, "base64") })];
+  });
   return { role: "tool", toolCallId: call.id, content: [content, ...notes].join("\n"), ...(images.length > 0 && { images }) };
-}
-
-function userMessage(data: Data): ChatMessage {
-  const transformed = data["transformedContent"];
-  const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
-  const images = imagesOf(data["attachments"]);
-  return { role: "user", content: images.length === 0 ? content : [{ type: "text", text: content }, ...images] };
 }
 
 /** The images among binary results or attachments: whatever says so by its MIME type and holds its data. */
@@ -129,15 +126,6 @@ function imagesOf(list: unknown): ImagePart[] {
     return typeof data === "string" && typeof mimeType === "string" && mimeType.startsWith("image/")
       ? [{ type: "image" as const, data, mimeType }]
       : [];
-  });
-}
-
-/** Of binary results that are no images, which no model is shown. */
-function notesOf(list: unknown): string[] {
-  return listOf(list).flatMap((item) => {
-    const { data, mimeType, description } = recordOf(item);
-    if (typeof data !== "string" || typeof mimeType !== "string" || mimeType.startsWith("image/")) return [];
-    return [unseenNote({ mimeType, description: textOf(description), bytes: Buffer.byteLength(data, "base64") })];
   });
 }
 

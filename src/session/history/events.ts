@@ -70,7 +70,11 @@ export class SessionEvents {
     if (this.#telling) return;
     this.#telling = true;
     try {
-      for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) this.#tell(event);
+      for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+        if (event.ephemeral !== true) this.#recorder?.record(event);
+        for (const sink of this.#sinks) this.#hand(sink, event);
+        for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
+      }
     } finally {
       this.#telling = false;
     }
@@ -83,7 +87,17 @@ export class SessionEvents {
     if (type === undefined) this.#sinks = [...this.#sinks, own];
     else this.#sinksByType.set(type, [...(this.#sinksByType.get(type) ?? []), own]);
     for (const listener of this.#sinkAdded) listener(type);
-    return { [Symbol.dispose]: () => this.#remove(own, type) };
+    return {
+      [Symbol.dispose]: () => {
+        if (type === undefined) {
+          this.#sinks = this.#sinks.filter((sink) => sink !== own);
+          return;
+        }
+        const rest = (this.#sinksByType.get(type) ?? []).filter((sink) => sink !== own);
+        if (rest.length > 0) this.#sinksByType.set(type, rest);
+        else this.#sinksByType.delete(type);
+      },
+    };
   }
 
   /** Adds the recorder, which receives each event that is kept before any sink does. A session has at most one. */
@@ -114,16 +128,6 @@ export class SessionEvents {
     this.#sinkAdded.length = 0;
   }
 
-  #remove(own: EventSink, type: string | undefined): void {
-    if (type === undefined) {
-      this.#sinks = this.#sinks.filter((sink) => sink !== own);
-      return;
-    }
-    const rest = (this.#sinksByType.get(type) ?? []).filter((sink) => sink !== own);
-    if (rest.length > 0) this.#sinksByType.set(type, rest);
-    else this.#sinksByType.delete(type);
-  }
-
   #envelope(type: string, data: object, agentId: string | undefined, isMomentary: boolean): SessionEvent {
     const id = randomUUID();
     const ephemeral = isMomentary || isEphemeral(type);
@@ -138,12 +142,6 @@ export class SessionEvents {
     });
     if (!ephemeral) this.#parentId = id;
     return event;
-  }
-
-  #tell(event: SessionEvent): void {
-    if (event.ephemeral !== true) this.#recorder?.record(event);
-    for (const sink of this.#sinks) this.#hand(sink, event);
-    for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
   }
 
   #hand(sink: EventSink, event: SessionEvent): void {

@@ -105,7 +105,12 @@ export class SessionLog {
         id,
         error: toError(error),
       });
-      this.#recordInShort(event);
+      // Its envelope and the short fields of its data: enough for the chain, and to tell whose end it is.
+      try {
+        this.#store.append({ ...event, data: { ...shortFields(event.data), cut: true } });
+      } catch (error) {
+        this.#log.error("An event could not be recorded.", { type: event.type, id: event.id, error: toError(error) });
+      }
     }
   }
 
@@ -127,15 +132,6 @@ export class SessionLog {
   /** @throws HostError `LOG_NOT_WRITTEN` when something recorded could not be kept. */
   close(): Promise<void> {
     return this.#store.close();
-  }
-
-  /** Its envelope and the short fields of its data: enough for the chain, and to tell whose end it is. */
-  #recordInShort(event: SessionEvent): void {
-    try {
-      this.#store.append({ ...event, data: { ...shortFields(event.data), cut: true } });
-    } catch (error) {
-      this.#log.error("An event could not be recorded.", { type: event.type, id: event.id, error: toError(error) });
-    }
   }
 }
 

@@ -23,7 +23,14 @@ export class SessionServerConnections implements Disposable {
     this.#clients = clients;
     this.#asks = asks;
     this.#servers = servers;
-    this.#listening = servers?.subscribe((news) => this.#tellNews(news));
+    this.#listening = servers?.subscribe((news) => {
+      const { events } = this.#host;
+      const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
+      if (!events.wants(type)) return;
+      const { server: serverName } = news;
+      if (news.kind === "list") events.append(type, { serverName });
+      else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
+    });
     servers?.onSignIn((data, signal) => this.#askToSignIn(data, signal));
     servers?.onTokenWanted((data, signal) => this.#askForToken(data, signal));
   }
@@ -52,7 +59,15 @@ export class SessionServerConnections implements Disposable {
     if (this.#servers === undefined) return;
     await this.#servers.ready(view, signal);
     this.#tellDiagnostics(this.#servers.diagnostics);
-    this.#tellLoaded(this.#servers);
+    const { events } = this.#host;
+    const type = "session.mcp_servers_loaded";
+    const list = this.#servers.list();
+    // Where there never were any, that is no news.
+    if (list.length === 0 && this.#toldServers === undefined) return;
+    const told = JSON.stringify(list.map(({ name, origin }) => [name, origin]));
+    if (told === this.#toldServers || !events.wants(type)) return;
+    this.#toldServers = told;
+    events.append(type, { servers: list.map(describe) });
   }
 
   /** Others are configured now: those are started as far as the ones before were. */
@@ -83,27 +98,6 @@ export class SessionServerConnections implements Disposable {
     if (!this.#clients.canAsk("accessToken")) return undefined;
     const outcome = await this.#asks.open("accessToken", data, { signal: () => signal, serverName: data.serverName });
     return outcome.kind === "answered" ? outcome.answer : undefined;
-  }
-
-  #tellNews(news: ServerEvents): void {
-    const { events } = this.#host;
-    const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
-    if (!events.wants(type)) return;
-    const { server: serverName } = news;
-    if (news.kind === "list") events.append(type, { serverName });
-    else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
-  }
-
-  #tellLoaded(servers: SessionServers): void {
-    const { events } = this.#host;
-    const type = "session.mcp_servers_loaded";
-    const list = servers.list();
-    // Where there never were any, that is no news.
-    if (list.length === 0 && this.#toldServers === undefined) return;
-    const told = JSON.stringify(list.map(({ name, origin }) => [name, origin]));
-    if (told === this.#toldServers || !events.wants(type)) return;
-    this.#toldServers = told;
-    events.append(type, { servers: list.map(describe) });
   }
 
   #tellDiagnostics(diagnostics: readonly Diagnostic[]): void {

@@ -295,7 +295,16 @@ const kinds = {
     if (argument !== null) throw fault(text, "memory does not take a pattern in parentheses");
     return wholeKind("memory");
   },
-  mcp: (argument, text) => mcpRule(argument, text),
+  mcp: (argument, text) => {
+    // A server's name is never a pattern: a server may be called whatever its author likes.
+    if (argument === null || argument === "*") return always(({ origin }) => origin.kind === "mcp");
+    assertGlob(argument, text);
+    return always(({ origin: { kind, source, nativeName } }) => {
+      if (kind !== "mcp" || !argument.startsWith(source)) return false;
+      const rest = argument.slice(source.length);
+      return rest === "" || rest === ":*" || (rest.startsWith("/") && matchesWildcard(rest.slice(1), nativeName));
+    });
+  },
   tool: (argument, text, workingDirectory) => {
     if (argument === null) return toolRule("tool", null, text, workingDirectory);
     // For tools whose names are those of kinds.
@@ -314,17 +323,6 @@ function toolRule(name: string, argument: string | null, text: string, workingDi
     allows: ({ args }) => allowsArguments(patterns, args),
     forbids: ({ args }) => forbidsArguments(patterns, args, workingDirectory),
   };
-}
-
-/** A server's name is never a pattern: a server may be called whatever its author likes. */
-function mcpRule(argument: string | null, text: string): Judgement {
-  if (argument === null || argument === "*") return always(({ origin }) => origin.kind === "mcp");
-  assertGlob(argument, text);
-  return always(({ origin: { kind, source, nativeName } }) => {
-    if (kind !== "mcp" || !argument.startsWith(source)) return false;
-    const rest = argument.slice(source.length);
-    return rest === "" || rest === ":*" || (rest.startsWith("/") && matchesWildcard(rest.slice(1), nativeName));
-  });
 }
 
 function shellRule(argument: string | null, text: string): Judgement {

@@ -8,7 +8,7 @@ import type { AskOutcome } from "../clients/request-kinds.ts";
 import type { SessionContext } from "../session-context.ts";
 import { type ApprovableCall, type ApprovalGrant, approvalsFor, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
-import type { PermissionRule, RuleVerdict } from "./permission-rules.ts";
+import type { RuleVerdict } from "./permission-rules.ts";
 
 /** Allows every call. For programs that trust every tool they offer. */
 export const approveAll: AskHandler<"permission"> = () => approval;
@@ -120,7 +120,16 @@ export class Permissions {
   decide(question: PermissionQuestion, waits: boolean): Verdict {
     const { tool, request, toolArgs: args, exemption, askedByHook } = question;
     const ruled = this.#judge(question);
-    if (ruled?.kind === "deny") return this.#denyByRule(question, ruled.rule);
+    if (ruled?.kind === "deny") {
+      const { toolCallId, agentId } = question;
+      const { kind, argument } = ruled.rule;
+      const { events } = this.#host;
+      if (events.wants("permission.completed")) {
+        const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
+        events.append("permission.completed", { requestId: randomUUID(), result, toolCallId }, agentId);
+      }
+      return { allowed: false, code: "denied_by_rules" };
+    }
     if (exemption === "hook") return allowed;
     if (askedByHook !== undefined) return this.#ask(question, waits, undefined);
     const call = { tool, request: requestOf(tool, request, args) };
@@ -186,15 +195,6 @@ export class Permissions {
       this.#lastingScopes().map((scope) => approvals.forget({ kind, id, digest, scope })),
     );
     Promise.all(removed).catch((error: unknown) => this.#warn("An outdated approval could not be removed.", error));
-  }
-
-  #denyByRule({ toolCallId, agentId }: PermissionQuestion, { kind, argument }: PermissionRule): PermissionVerdict {
-    const { events } = this.#host;
-    if (events.wants("permission.completed")) {
-      const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
-      events.append("permission.completed", { requestId: randomUUID(), result, toolCallId }, agentId);
-    }
-    return { allowed: false, code: "denied_by_rules" };
   }
 
   #wasApproved(call: ApprovableCall): boolean | Promise<boolean> {
@@ -320,18 +320,17 @@ function hookMessage(reason: string | undefined): object {
 
 function toVerdict(outcome: AskOutcome<"permission">): PermissionVerdict {
   if (outcome.kind === "unclear") return { ...unavailable, isUnclear: true } as PermissionVerdict;
-  if (outcome.kind === "ended") return toEndVerdict(outcome.reason);
+  if (outcome.kind === "ended") {
+    const reason = outcome.reason;
+    if (reason === "cancelled") return { allowed: false, code: "cancelled" };
+    return reason === "closed" ? { allowed: false, code: "session_closed" } : unavailable;
+  }
   const { answer } = outcome;
   if ("decision" in answer) {
     return answer.decision === "allow" ? allowed : { allowed: false, code: "permission_denied", reason: answer.reason };
   }
   if (answer.kind !== "reject") return answer.kind === "user-not-available" ? unavailable : allowed;
   return { allowed: false, code: "permission_rejected", reason: typeof answer.feedback === "string" ? answer.feedback : undefined };
-}
-
-function toEndVerdict(reason: "nobody" | "detached" | "cancelled" | "closed"): PermissionVerdict {
-  if (reason === "cancelled") return { allowed: false, code: "cancelled" };
-  return reason === "closed" ? { allowed: false, code: "session_closed" } : unavailable;
 }
 
 /** Approvals for a place or for ever hold for the session at least. */

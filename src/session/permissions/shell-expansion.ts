@@ -188,7 +188,10 @@ function splitPath(word: ShellWord): readonly ShellWord[] {
 }
 
 function namesIn(folder: string, part: ShellWord, steps: StepBudget): readonly string[] {
-  const pattern = toPattern(part);
+  // From a bare bracket on, anything: what is in brackets depends on the language of the system.
+  const { text, marks } = part;
+  const bracket = [...marks].findIndex((mark, at) => mark === "b" && text[at] === "[");
+  const pattern = (bracket === -1 ? text : `${text.slice(0, bracket)}*`).replace(/\*+/g, "*");
   // Some shells find the folder itself and the one above by `.*`.
   const names = [...(pattern.startsWith(".") ? [".", ".."] : []), ...readNames(folder)];
   steps.take(names.length + 1);
@@ -202,12 +205,6 @@ function readNames(folder: string): readonly string[] {
     // No folder, or closed to us, and so to the shell.
     return [];
   }
-}
-
-/** From a bare bracket on, anything: what is in brackets depends on the language of the system. */
-function toPattern({ text, marks }: ShellWord): string {
-  const bracket = [...marks].findIndex((mark, at) => mark === "b" && text[at] === "[");
-  return (bracket === -1 ? text : `${text.slice(0, bracket)}*`).replace(/\*+/g, "*");
 }
 
 function fits(pattern: string, name: string): boolean {

@@ -49,7 +49,10 @@ export class SystemPromptCache {
     try {
       return await assembleInstructions(parts);
     } catch (error) {
-      this.#reportFailure(error);
+      const { events, log } = this.#host;
+      const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
+      log.error(message, { error: toError(error) });
+      if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
       // Only the session's own wishes run code of others.
       return this.#text === "" ? assembleInstructions({ ...parts, wishes: [] }) : this.#text;
     }
@@ -75,13 +78,6 @@ export class SystemPromptCache {
     this.#invoked.set(skill.name, content);
     const { name, description, folder = "" } = skill;
     this.#host.events.append("skill.invoked", { name, path: folder, content, description, source: "custom", trigger: "context-load" });
-  }
-
-  #reportFailure(error: unknown): void {
-    const { events, log } = this.#host;
-    const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
-    log.error(message, { error: toError(error) });
-    if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
   }
 }
 

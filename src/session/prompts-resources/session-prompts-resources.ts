@@ -76,7 +76,21 @@ export class SessionPromptsAndResources {
   constructor(host: PromptsAndResourcesContext) {
     this.#host = host;
     this.#changes = new Emitter((error) => host.log.error("A listener for prompts and resources failed.", { error }));
-    host.changes.on("changed", () => this.#look());
+    host.changes.on("changed", () => {
+      // Only where somebody wants to know.
+      if (this.#closing.signal.aborted) return;
+      if (this.#changes.has("changed")) {
+        const [before, now] = [this.#told, this.#versions()];
+        this.#told = now;
+        const change: OffersChange = {
+          prompts: now.prompts !== before.prompts,
+          resources: now.resources !== before.resources,
+          resourceTemplates: now.resourceTemplates !== before.resourceTemplates,
+        };
+        if (change.prompts || change.resources || change.resourceTemplates) this.#changes.emit("changed", change);
+      }
+      for (const watch of this.#watches) watch.check();
+    });
   }
 
   /** With origin and revision. */
@@ -160,24 +174,6 @@ export class SessionPromptsAndResources {
     this.#changes.clear();
     await Promise.all([...this.#watches].map((watch) => watch[Symbol.asyncDispose]()));
     this.#watches.clear();
-  }
-
-  /** Only where somebody wants to know. */
-  #look(): void {
-    if (this.#closing.signal.aborted) return;
-    if (this.#changes.has("changed")) this.#announce();
-    for (const watch of this.#watches) watch.check();
-  }
-
-  #announce(): void {
-    const [before, now] = [this.#told, this.#versions()];
-    this.#told = now;
-    const change: OffersChange = {
-      prompts: now.prompts !== before.prompts,
-      resources: now.resources !== before.resources,
-      resourceTemplates: now.resourceTemplates !== before.resourceTemplates,
-    };
-    if (change.prompts || change.resources || change.resourceTemplates) this.#changes.emit("changed", change);
   }
 
   #versions(): Versions {

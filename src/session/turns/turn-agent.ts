@@ -102,7 +102,7 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   instructions(catalog: ToolCatalog): Promise<string> {
-    this.#tellModel();
+    this.tellModel(this.model().chat.id);
     return this.#instructions.refresh(catalog);
   }
 
@@ -198,10 +198,6 @@ export class SessionTurnAgent implements TurnAgent {
     const { hooks, events } = this.#host;
     const { additionalContext } = await hooks.run("sessionStart", { source: isResumed ? "resume" : "new", initialPrompt }, { signal });
     for (const content of additionalContext) events.append("user.message", { content, source: "hook", interactionId });
-  }
-
-  #tellModel(): void {
-    this.tellModel(this.model().chat.id);
   }
 
   /** Tells which model answers from now on, unless that was told. */

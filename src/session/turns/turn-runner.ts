@@ -188,7 +188,11 @@ export class TurnRunner {
       const { answering } = this.#agent;
       this.#unrested = end;
       if (!this.#queue.hasNext) {
-        await this.#pause(end);
+        // The conversation has nothing to do: no message waits.
+        const { events, hooks } = this.#host;
+        const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
+        await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
+        if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
         this.#rest();
       }
       this.#settle(answering, this.#toMessageEnd(end));
@@ -258,14 +262,6 @@ export class TurnRunner {
     log.warning("A turn failed.", { sessionId, error });
     events.append("session.error", toErrorData(error));
     return { kind: "failed", error };
-  }
-
-  /** The conversation has nothing to do: no message waits. */
-  async #pause(end: TurnEnd): Promise<void> {
-    const { events, hooks } = this.#host;
-    const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
-    await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
-    if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
   }
 
   /** The session is idle, unless something goes on in the background: then it is when that ends. */
