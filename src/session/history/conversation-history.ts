@@ -18,7 +18,7 @@ interface OpenCalls {
 /**
  * Reads the events of one conversation:
  * - `user.message`: what the model was sent (`transformedContent`, else `content`), with its images. Also what the host
- *   tells the model by itself, such as a skill's context, is such an event, with a `source`.
+ *   adds by itself, such as a skill's context, is such an event, with a `source`.
  * - `assistant.message`: its text and `toolRequests`. A request may carry `argumentsText`, the model's own words, and
  *   `argumentsError`; the message and each request a `replay` for the endpoint.
  * - `tool.execution_complete`: the result, and `arguments` where a hook rewrote them.
@@ -36,7 +36,7 @@ export class History {
     this.#agentId = agentId;
   }
 
-  /** Takes in the next event. Those of other conversations and those that are no part of one are passed over. */
+  /** Adds the next event. Ignores events of other conversations, and those that are not part of one. */
   add({ type, data, agentId }: SessionEvent): void {
     if (agentId !== this.#agentId) return;
     if (type === "user.message") {
@@ -110,7 +110,7 @@ function resultMessage(call: ModelToolCall, completion: Data | undefined): ChatM
   const result = recordOf(completion["result"]);
   const content = typeof result["content"] === "string" ? result["content"] : textOf(recordOf(completion["error"])["message"]);
   const images = imagesOf(result["binaryResultsForLlm"]);
-  // Of binary results that are no images, which no model is shown.
+  // Models are not shown binary results other than images.
   const notes = listOf(result["binaryResultsForLlm"]).flatMap((item) => {
     const { data, mimeType, description } = recordOf(item);
     if (typeof data !== "string" || typeof mimeType !== "string" || mimeType.startsWith("image/")) return [];
@@ -133,7 +133,7 @@ function callsOf(toolRequests: unknown): ModelToolCall[] {
   const calls = new Map<string, ModelToolCall>();
   for (const request of listOf(toolRequests)) {
     const call = callOf(recordOf(request));
-    // A second call of the same id could never be told from the first.
+    // A second call with the same id could not be distinguished from the first.
     if (call !== undefined && !calls.has(call.id)) calls.set(call.id, call);
   }
   return [...calls.values()];
@@ -216,7 +216,7 @@ export class SessionUsage {
     if (this.#files.size < maxFiles) this.#files.add(path);
   }
 
-  /** As the end of a session is told. Lines are not counted: tools say which files they changed, and not how. */
+  /** The totals for `session.shutdown`. Lines are not counted: tools report which files they changed, and not how. */
   get summary(): UsageSummary {
     return {
       totalApiDurationMs: Math.round(this.#durationMs),
@@ -225,7 +225,7 @@ export class SessionUsage {
     };
   }
 
-  /** As it is told while the session is open. */
+  /** The totals while the session is open. */
   get metrics(): object {
     const { codeChanges, ...summary } = this.summary;
     return {

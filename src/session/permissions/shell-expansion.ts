@@ -27,7 +27,7 @@ export class StepBudget {
   }
 }
 
-/** The texts that a word may become. Undefined: only running the line tells. More may be given than the shell would give. */
+/** The texts that a word may become. Undefined: known only when the line runs. May contain more than the shell would produce. */
 export function expandWord(word: ShellWord, context: ExpansionContext): readonly string[] | undefined {
   if (/[?!]/.test(word.marks)) return undefined;
   // The command of that name.
@@ -120,7 +120,7 @@ function expandTilde(word: ShellWord, folders: Iterable<string>): readonly Shell
   if (!isBare(word, 0, "~")) return [word];
   const slash = word.text.indexOf("/");
   const end = slash === -1 ? word.text.length : slash;
-  // A quoted name is no user's.
+  // A quoted name does not name a user.
   if (word.marks.slice(1, end).includes("q")) return [word];
   const homes = homesOf(word.text.slice(1, end), folders);
   return homes?.map((home) => concat(quoted(home), slice(word, end)));

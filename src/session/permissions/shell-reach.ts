@@ -19,7 +19,7 @@ export interface TreeUse {
   readonly skipsHidden: boolean;
 }
 
-/** What a command line reaches, as far as it can be told without running it. */
+/** What a command line reaches, as far as that is known without running it. */
 export interface ShellReach {
   readonly paths: readonly PathUse[];
   /** Words and addresses of commands that open connections. */
@@ -50,7 +50,7 @@ export function reachOf(line: string, workingDirectory: string): ShellReach {
 /** A word with the texts that it may become. */
 interface Word {
   readonly source: ShellWord;
-  /** Undefined: only running the line tells. */
+  /** Undefined: known only when the line runs. */
   readonly values: readonly string[] | undefined;
 }
 
@@ -196,7 +196,7 @@ class ReachReader implements ShellReach {
       for (const folder of here) {
         if (this.#folders.size > maxFolders) return this.#doubt("it changes the working directory too often");
         const next = inFolder(folder, value);
-        // bash takes `..` away before it follows links, unless it is told not to.
+        // bash removes `..` before it follows links, unless an option says otherwise.
         this.#folders.add(next).add(resolve(next));
       }
     }
@@ -239,7 +239,7 @@ class ReachReader implements ShellReach {
     }
   }
 
-  /** Words that are no files as a rule: what rules name is found among them all the same. */
+  /** Words that usually are not files: what rules name is found among them all the same. */
   #usePlainWords(words: readonly Word[]): undefined {
     for (const { values = [] } of words) {
       for (const value of values) {
@@ -288,7 +288,7 @@ function isAssignment({ text, marks }: ShellWord): boolean {
   return name !== undefined && /^b+$/.test(marks.slice(0, name.length));
 }
 
-/** The words of the command that a program runs. Undefined: it runs none; "unknown": it cannot be told. */
+/** The words of the command that a program runs. Undefined: it runs none; "unknown": that cannot be determined. */
 function carriedBy(program: string, rest: readonly Word[]): readonly Word[] | "unknown" | undefined {
   const [first] = rest;
   const option = first?.source.text ?? "";

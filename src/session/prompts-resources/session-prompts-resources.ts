@@ -19,7 +19,7 @@ import { ResourceWatch } from "./session-resource-subscription.ts";
 
 /** How a prompt is asked for, or a resource. */
 export interface OfferOptions {
-  /** Nobody waits any longer when it fires. */
+  /** Ends the wait when it fires. */
   readonly signal?: AbortSignal | undefined;
   /** Asked first what the handler asks; what it leaves with `noResult` goes to those who are attached. */
   readonly answers?: AskHandlers | undefined;
@@ -71,17 +71,17 @@ export class SessionPromptsAndResources {
   );
   #sources: readonly PromptAndResourceSource[] | undefined;
   #current: PromptsAndResources | undefined;
-  #told: Versions = { prompts: 0, resources: 0, resourceTemplates: 0 };
+  #announced: Versions = { prompts: 0, resources: 0, resourceTemplates: 0 };
 
   constructor(host: PromptsAndResourcesContext) {
     this.#host = host;
     this.#changes = new Emitter((error) => host.log.error("A listener for prompts and resources failed.", { error }));
     host.changes.on("changed", () => {
-      // Only where somebody wants to know.
+      // Lists are compared only if there are listeners.
       if (this.#closing.signal.aborted) return;
       if (this.#changes.has("changed")) {
-        const [before, now] = [this.#told, this.#versions()];
-        this.#told = now;
+        const [before, now] = [this.#announced, this.#versions()];
+        this.#announced = now;
         const change: OffersChange = {
           prompts: now.prompts !== before.prompts,
           resources: now.resources !== before.resources,
@@ -165,7 +165,7 @@ export class SessionPromptsAndResources {
 
   onChanged(listener: (change: OffersChange) => void): Disposable {
     this.#host.assertOpen();
-    if (!this.#changes.has("changed")) this.#told = this.#versions();
+    if (!this.#changes.has("changed")) this.#announced = this.#versions();
     return this.#changes.on("changed", listener);
   }
 

@@ -51,7 +51,7 @@ interface SkillArguments {
   readonly file?: string;
 }
 
-// What is no text would only fill a conversation.
+// Binary files would only waste context.
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /** The skills that a model may load. */

@@ -102,7 +102,7 @@ interface ReadArguments {
 const defaultTimeout = 30;
 const maxTimeout = 600;
 
-/** Tells how far an agent is, and what it answered. */
+/** Returns the progress of an agent and what it answered. */
 export const readAgent: Tool = createSessionTool({
   name: "read_agent",
   description: "Returns the answer of a background agent, or says that it is still running.",
@@ -176,7 +176,7 @@ export const writeAgent: Tool = createSessionTool({
       .map((id) => {
         const agent = subAgents.find(id);
         if (agent === undefined) return agentText.unknown(id);
-        subAgents.tell(agent, args.message);
+        subAgents.send(agent, args.message);
         return agentText.delivered(agent.id);
       })
       .join("\n");

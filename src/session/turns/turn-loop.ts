@@ -64,7 +64,7 @@ async function runRound(agent: TurnAgent, host: TurnContext, run: TurnRun): Prom
   const model = agent.model();
   const scope = agent.scope({ turnId, signal });
   if (run.trace !== undefined) placeInTrace(scope, run.trace);
-  // Of this moment: its calls are looked up in the one of theirs, which tells of tools that have gone meanwhile.
+  // The catalog of this moment. Calls are looked up in the catalog of their own moment, which knows which tools have vanished.
   const { catalog } = scope;
   const system = await agent.instructions(catalog);
   const turn = { turnId, interactionId, model: model.chat.id };
@@ -129,7 +129,7 @@ interface ReadCall extends ToolCall {
   readonly replay?: ModelToolCall["replay"];
 }
 
-/** The calls of one answer. An id that is there twice is made unique: results could not be told apart. */
+/** The calls of one answer. A repeated id is replaced, because results could not be matched to it. */
 function readToolCalls(calls: readonly ModelToolCall[]): readonly ReadCall[] {
   const taken = new Set<string>();
   return calls.map(({ id, name, arguments: args, argumentsText, argumentsError, replay }) => {
