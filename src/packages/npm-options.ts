@@ -2,18 +2,18 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 
-/** What npm's libraries are called with: addresses, credentials and the cache, as npm itself is configured. */
+/** The options for npm's libraries: registries, credentials and the cache, as npm itself is configured. */
 export type NpmOptions = Readonly<Record<string, unknown>> & { readonly cache: string; readonly registry: string };
 
 export interface NpmPlace {
-  /** The project's folder: its .npmrc counts before the user's. */
+  /** The project's folder, whose .npmrc overrides the user's. */
   readonly project: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Reads npm's configuration: the environment (`npm_config_*`), the project's .npmrc, the user's, the machine's. Install
- * scripts are off, and nothing in a configuration turns them on.
+ * Reads npm's configuration: the environment (`npm_config_*`), the .npmrc files of the project, the user and the machine. Install scripts
+ * are off, and no configuration turns them on.
  */
 export function readNpmOptions({ project, env }: NpmPlace): NpmOptions {
   const fromEnv = new Map<string, string>();
@@ -21,7 +21,7 @@ export function readNpmOptions({ project, env }: NpmPlace): NpmOptions {
     const match = /^npm_config_(.+)$/i.exec(name);
     if (match === null || value === undefined || value === "") continue;
     const key = match[1]!;
-    // Keys that name a registry are written as they are; the others with underscores for hyphens.
+    // Keys of a registry or scope are kept; in others, underscores stand for hyphens.
     fromEnv.set(key.startsWith("//") || key.startsWith("@") ? key : key.toLowerCase().replaceAll("_", "-"), value);
   }
   const user = fromEnv.get("userconfig") ?? join(homedir(), ".npmrc");
@@ -38,8 +38,8 @@ export function readNpmOptions({ project, env }: NpmPlace): NpmOptions {
 }
 
 /**
- * Nothing of a package runs while it is fetched or installed; npm's own talk is not ours. What a package depends on must
- * come from a registry: only the project itself may name tarballs and folders, and nobody a git repository.
+ * Packages run no code while they are fetched or installed, and npm prints nothing. Dependencies of packages must come from a registry:
+ * only the project itself may name tarballs and folders, and git repositories are never allowed.
  */
 const fixed = {
   ignoreScripts: true,
@@ -53,7 +53,7 @@ const fixed = {
   allowDirectory: "root",
 } as const;
 
-/** A project does not say where on this machine something is written. */
+/** A project must not decide where on this machine files are written. */
 function ofProject(found: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([...found].filter(([key]) => key !== "cache"));
 }
@@ -70,12 +70,12 @@ function readNpmrc(file: string, env: NpmPlace["env"]): ReadonlyMap<string, stri
   return found;
 }
 
-/** `${NAME}` is a variable of the environment; one that is not there stays as it is written. */
+/** Expands `${NAME}` from the environment; an unset variable stays as written. */
 function expand(text: string, env: NpmPlace["env"]): string {
   return text.replace(/\$\{([^}?]+)(\?)?\}/g, (whole, name: string, isOptional?: string) => env[name] ?? (isOptional ? "" : whole));
 }
 
-/** What belongs to one registry or scope: `//host/:_authToken`, `@scope:registry`. The libraries send it nowhere else. */
+/** The settings of one registry or scope: `//host/:_authToken`, `@scope:registry`. npm's libraries send them nowhere else. */
 function scoped(all: ReadonlyMap<string, string>): Record<string, string> {
   return Object.fromEntries([...all].filter(([key]) => key.startsWith("//") || /^@[^:]+:registry$/.test(key)));
 }
