@@ -30,7 +30,7 @@ import { FolderConsent, HostTrust } from "./host-trust.ts";
 import { PluginUpdates } from "./plugin-updates.ts";
 import { createEnvironmentParts, type EnvironmentParts } from "./session-environment.ts";
 import { ServerSets } from "./session-server-sets.ts";
-import { createSessionStore, type ExportFormat, exportEvents } from "./session-store.ts";
+import { type ExportFormat, exportEvents, SessionStore } from "./session-store.ts";
 
 /** Starts a host, as `createHost` of load-host.ts documents it. */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
@@ -40,8 +40,8 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
 }
 
 /**
- * Starts a host as `createHost` does, but settles before its skills are loaded: sessions wait for them with their first turn.
- * `latePlugins` are activated with the first session, if no others are named.
+ * Starts a host like `createHost`, but settles before its skills are loaded: sessions wait for them in their first turn.
+ * `latePlugins` are activated for the first session, unless the options name plugins.
  */
 export async function startHost(options: HostOptions = {}, latePlugins: readonly string[] = []): Promise<Host> {
   const host = new SkillHost(resolveHostOptions(options), options.plugins === undefined ? latePlugins : []);
@@ -73,8 +73,8 @@ class SkillHost implements Host {
     this.#feed = new DiagnosticFeed({
       log,
       all: () => this.diagnostics,
-      tell: (diagnostic) => this.#events.emit("diagnostic", diagnostic),
-      // Plugins log what goes wrong with them, with their names.
+      emit: (diagnostic) => this.#events.emit("diagnostic", diagnostic),
+      // Plugins log their own errors, with their names.
       isLogged: (diagnostic) => (this.#plugins as PluginHost | undefined)?.diagnostics.includes(diagnostic) === true,
     });
     this.#problems = new HostProblems((diagnostic) => this.#feed.report(diagnostic));
@@ -96,19 +96,19 @@ class SkillHost implements Host {
       onProblem: this.#problems.report,
       ...(!options.namesPlugins && { consent }),
     });
-    // Those of plugins come when they are active, before any skill is loaded.
+    // The runners of plugins are added after their activation, before any skill is loaded.
     const runners = [createModuleRunner(this.#loader)];
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget };
     this.#store = new SkillStore({ ...options, ...ofStore, ...this.#trust.ofSkills, consent: consent.forSkills(this.#loader) });
     this.#store.onProblem(this.#problems.report);
-    this.#store.onChange((change) => this.#tell("skills.changed", change));
+    this.#store.onChange((change) => this.#emitChange("skills.changed", change));
     const plugins = this.#plugins;
-    plugins.onChange((change) => this.#tell("plugins.changed", change));
+    plugins.onChange((change) => this.#emitChange("plugins.changed", change));
     this.#servers = new ServerSets(options, approvals);
     const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers, consent };
     this.#parts = createEnvironmentParts(options, shared);
     this.#parts.views.subscribe(() => this.#feed.changed());
-    const sessionStore = createSessionStore(options, this.#problems.reportLog);
+    const sessionStore = new SessionStore(options, this.#problems.reportLog);
     this.#sessions = new HostSessions(this.#parts, sessionStore, this.#problems.report);
     this.#updates = new PluginUpdates({
       plugins,
@@ -146,7 +146,7 @@ class SkillHost implements Host {
     this.#feed.begin();
   }
 
-  /** Settles when skills are being loaded. */
+  /** Settles when the skills are being loaded. */
   async begin(): Promise<RootsLease> {
     await this.#plugins.start();
     const lease = this.#updates.begin();
@@ -269,7 +269,7 @@ class SkillHost implements Host {
     return this.close();
   }
 
-  /** The servers that every session has, for the host itself to look at. */
+  /** The servers that every session has, held by the host itself. */
   #hostServers(): HostedServers {
     if (this.#hosted === undefined) {
       const hosted = new HostedServers(this.#parts.servers, () => this.#resolved);
@@ -299,7 +299,7 @@ class SkillHost implements Host {
     this.#events.clear();
   }
 
-  #tell<K extends "skills.changed" | "plugins.changed">(type: K, change: HostEvents[K]): void {
+  #emitChange<K extends "skills.changed" | "plugins.changed">(type: K, change: HostEvents[K]): void {
     this.#options.log.info(type === "skills.changed" ? "Skills changed." : "Plugins changed.", change);
     this.#events.emit(type, change);
     this.#feed.changed();

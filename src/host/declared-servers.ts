@@ -18,10 +18,10 @@ import type { Skill } from "../skills/skill.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 import type { ServerSet, ServerSets } from "./session-server-sets.ts";
 
-/** Whose servers: those of an agent with servers of its own, or the session's. */
+/** Selects the servers of an agent that has its own, or those of the session. */
 export type WhoseView = Pick<CatalogView, "agent">;
 
-/** What a user of servers says of them: a session, or the host itself. */
+/** The configuration of servers by a session or by the host itself. */
 export interface ServerUser {
   readonly servers: ResolvedServers;
   readonly view: WhoseView;
@@ -33,37 +33,37 @@ interface Held {
   readonly user: ServerUser;
   readonly version: number;
   readonly owned: readonly OwnedServer[];
-  /** Undefined: there are none. */
+  /** Undefined: there are no servers. */
   readonly set: ServerSet | undefined;
   readonly listening: readonly Disposable[];
 }
 
-interface HeldServersHost {
+interface HeldServersOptions {
   readonly sets: ServerSets;
   readonly configured: ConfiguredServers;
-  /** What is configured outside of the session, by its skills of now. */
+  /** The servers that are configured outside the session, for its current skills. */
   outside(): readonly OwnedServer[];
-  /** What the servers offer may be something else now. */
-  changed(): void;
-  /** A server of the session's own conversation is another now. */
-  heard(change: ServerChange): void;
+  /** Called when the features of the servers may have changed. */
+  onChanged(): void;
+  /** Called when a server of the session's own conversation has changed and its tools can be called. */
+  onServerChanged(change: ServerChange): void;
 }
 
-/** Which sets one session holds: one for its own conversation, and one for each agent with servers of its own. */
+/** The sets of servers that one session holds: one for its own conversation, and one for each agent with its own servers. */
 export class HeldServers implements Disposable {
-  /** Switched off and on here, whatever is configured. */
+  /** Servers that were stopped here, regardless of their configuration. */
   readonly stopped: Set<string> = new Set();
   readonly #enabled = new Set<string>();
-  readonly #host: HeldServersHost;
+  readonly #options: HeldServersOptions;
   readonly #held = new Map<string, Held>();
-  /** The conversations that servers were started for. */
+  /** The conversations for which servers were started. */
   readonly #started = new Set<string>();
-  /** Counts what was switched off or on. */
+  /** Increases when a server is stopped or enabled. */
   #version = 0;
   #user: ServerUser | undefined;
 
-  constructor(host: HeldServersHost) {
-    this.#host = host;
+  constructor(options: HeldServersOptions) {
+    this.#options = options;
   }
 
   get user(): ServerUser | undefined {
@@ -74,7 +74,7 @@ export class HeldServers implements Disposable {
     return this.#user && this.of(this.#user.view);
   }
 
-  /** All that are held. */
+  /** The servers of all conversations. */
   get all(): readonly Held[] {
     return [...this.#held.values()];
   }
@@ -88,13 +88,13 @@ export class HeldServers implements Disposable {
     this.refresh();
   }
 
-  /** Looks again at what is configured. */
+  /** Reads the configuration again. */
   refresh(): void {
     const user = this.#user;
     if (user === undefined) return;
     for (const [key, held] of this.#held) {
       if (key === "" || user.servers.ofAgents.has(key)) this.#hold(key);
-      else this.#letGo(key, held);
+      else this.#release(key, held);
     }
     this.#hold(this.#keyOf(user.view));
   }
@@ -110,7 +110,7 @@ export class HeldServers implements Disposable {
     this.refresh();
   }
 
-  /** Takes back `stop`; with `enables`, it overrules a configuration that has it disabled. */
+  /** Undoes `stop`. With `enables`, it also overrides a configuration that disables the server. */
   unstop(name: string, enables = false): void {
     this.stopped.delete(name);
     if (enables) this.#enabled.add(name);
@@ -120,19 +120,19 @@ export class HeldServers implements Disposable {
 
   [Symbol.dispose](): void {
     this.#user = undefined;
-    for (const [key, held] of [...this.#held]) this.#letGo(key, held);
+    for (const [key, held] of [...this.#held]) this.#release(key, held);
   }
 
-  /** Agents without servers of their own share the session's. */
+  /** Agents without their own servers share the session's. */
   #keyOf({ agent }: WhoseView): string {
     return agent !== undefined && this.#user?.servers.ofAgents.has(agent) ? agent : "";
   }
 
-  /** The servers of now. */
+  /** The current servers of a conversation. */
   #hold(key: string): Held | undefined {
     const user = this.#user;
     if (user === undefined) return undefined;
-    const outside = this.#host.outside();
+    const outside = this.#options.outside();
     const before = this.#held.get(key);
     const version = this.#version;
     if (before?.outside === outside && before.user === user && before.version === version) return before;
@@ -141,35 +141,35 @@ export class HeldServers implements Disposable {
     return this.#swap(key, before, { outside, user, version, owned });
   }
 
-  /** The set from before is let go of when the new one is held: connections that are in both live on. */
-  #swap(key: string, before: Held | undefined, facts: Pick<Held, "outside" | "user" | "version" | "owned">): Held {
-    const { sets } = this.#host;
-    const servers = facts.owned.map(({ server }) => server);
+  /** Releases the set before after the new one is held, so that connections in both stay open. */
+  #swap(key: string, before: Held | undefined, next: Pick<Held, "outside" | "user" | "version" | "owned">): Held {
+    const { sets } = this.#options;
+    const servers = next.owned.map(({ server }) => server);
     const set = servers.length === 0 ? undefined : sets.hold(servers);
     const isSame = before !== undefined && before.set === set;
-    const held: Held = { ...facts, set, listening: isSame ? before.listening : this.#listenTo(key, set) };
+    const held: Held = { ...next, set, listening: isSame ? before.listening : this.#listenTo(key, set) };
     this.#held.set(key, held);
     if (isSame && set !== undefined) sets.release(set);
     if (isSame) return held;
     if (before !== undefined) this.#end(before);
     if (this.#started.has(key)) set?.lease.start();
-    this.#host.changed();
+    this.#options.onChanged();
     return held;
   }
 
   #listenTo(key: string, set: ServerSet | undefined): readonly Disposable[] {
     if (set === undefined) return [];
-    return [set.view.subscribe(() => this.#host.changed()), set.lease.subscribe((change) => void this.#hear(change, key, set))];
+    return [set.view.subscribe(() => this.#options.onChanged()), set.lease.subscribe((change) => void this.#forward(change, key, set))];
   }
 
-  /** Tells of what a server has become when its tools can be called: whoever hears of it may do that at once. */
-  async #hear(change: ServerChange, key: string, set: ServerSet): Promise<void> {
+  /** Waits until the tools of a changed server can be called, since a listener may call them at once. */
+  async #forward(change: ServerChange, key: string, set: ServerSet): Promise<void> {
     await set.view.ready(never);
     const isOwn = this.#user !== undefined && key === this.#keyOf(this.#user.view);
-    if (isOwn && this.#held.get(key)?.set === set) this.#host.heard(change);
+    if (isOwn && this.#held.get(key)?.set === set) this.#options.onServerChanged(change);
   }
 
-  #letGo(key: string, held: Held): void {
+  #release(key: string, held: Held): void {
     this.#held.delete(key);
     this.#started.delete(key);
     this.#end(held);
@@ -177,35 +177,35 @@ export class HeldServers implements Disposable {
 
   #end({ set, listening }: Held): void {
     for (const each of listening) each[Symbol.dispose]();
-    if (set !== undefined) this.#host.sets.release(set);
+    if (set !== undefined) this.#options.sets.release(set);
   }
 }
 
 const never: AbortSignal = new AbortController().signal;
 
-/** A server with whoever configured it. */
+/** A server with the origin of its configuration. */
 interface OwnedServer {
   readonly server: SessionServer;
   readonly origin: ServerOrigin;
 }
 
-/** What a session says about its servers. */
+/** A session's choices about its servers. */
 interface ServerChoice {
   readonly servers: ResolvedServers;
-  /** The agent whose own servers count, too. */
+  /** The agent whose own servers are included. */
   readonly agent: string | undefined;
-  /** Switched off or on while it runs, whatever is configured. */
+  /** Servers that were stopped or enabled at run time, regardless of their configuration. */
   readonly stopped: ReadonlySet<string>;
   readonly enabled: ReadonlySet<string>;
 }
 
-/** The servers that are configured outside of sessions: by the host's options, by skills and by plugins. */
+/** The servers that are configured outside sessions: by the host's options, by skills and by plugins. */
 export class ConfiguredServers {
   readonly #options: ResolvedHostOptions;
   readonly #plugins: PluginHost;
   readonly #bySkill = new WeakMap<Skill, ServersRead>();
   #bySkills = new WeakMap<ResolvedSkills, readonly OwnedServer[]>();
-  /** Equal lists are one object, so that whoever has one sees at once that nothing has changed. */
+  /** Equal lists share one object, so that an unchanged list is recognized by identity. */
   #lists = new Map<string, readonly OwnedServer[]>();
   #ofPlugins: { readonly owned: readonly OwnedServer[]; readonly diagnostics: readonly Diagnostic[] } | undefined;
 
@@ -214,7 +214,7 @@ export class ConfiguredServers {
     this.#plugins = plugins;
   }
 
-  /** All of them for a view of the skills, lowest precedence first. The same array until one changes. */
+  /** The servers for a view of the skills, lowest precedence first. The same array until one changes. */
   outside(skills: ResolvedSkills): readonly OwnedServer[] {
     const known = this.#bySkills.get(skills);
     if (known !== undefined) return known;
@@ -227,13 +227,13 @@ export class ConfiguredServers {
     return list;
   }
 
-  /** What is wrong with them. */
+  /** The problems of their configurations. */
   diagnostics(skills: ResolvedSkills): readonly Diagnostic[] {
     const ofSkills = skills.skills.flatMap((skill) => this.#read(skill).diagnostics);
     return [...this.#options.servers.diagnostics, ...ofSkills, ...this.#readPlugins().diagnostics];
   }
 
-  /** Plugins bring others now. */
+  /** Reads the servers of plugins again on next use. */
   forgetPlugins(): void {
     this.#ofPlugins = undefined;
     this.#bySkills = new WeakMap();
@@ -242,7 +242,7 @@ export class ConfiguredServers {
   #shared(list: readonly OwnedServer[]): readonly OwnedServer[] {
     const key = JSON.stringify(list);
     const known = this.#lists.get(key) ?? Object.freeze(list);
-    // A host has few different ones; the oldest go.
+    // A host has few different lists, so clearing them all is cheap.
     if (this.#lists.size >= 64) this.#lists = new Map();
     this.#lists.set(key, known);
     return known;
@@ -259,7 +259,7 @@ export class ConfiguredServers {
     return read;
   }
 
-  /** Once: what plugins bring is fixed when they are active. Until one is replaced. */
+  /** Reads the servers of plugins once, until a plugin is replaced. */
   #readPlugins(): { readonly owned: readonly OwnedServer[]; readonly diagnostics: readonly Diagnostic[] } {
     if (this.#ofPlugins !== undefined) return this.#ofPlugins;
     const { workingDirectory } = this.#options;
@@ -273,8 +273,8 @@ export class ConfiguredServers {
 }
 
 /**
- * Puts together what one conversation has: of one name, a later owner's counts (host, skill, plugin, agent, session). What
- * is switched off stays in the list and is never started.
+ * Chooses the servers of one conversation. When several have the same name, the later origin takes precedence (host, skill,
+ * plugin, agent, session). Disabled servers stay in the list and are never started.
  */
 function chooseServers(outside: readonly OwnedServer[], { servers, agent, stopped, enabled }: ServerChoice): readonly OwnedServer[] {
   const ofAgent = agent === undefined ? [] : (servers.ofAgents.get(agent) ?? []);

@@ -3,7 +3,7 @@ import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { LoadedFolder, SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillInfo } from "./host.ts";
 
-/** Lists the skills of a view for people and programs, in order of precedence; folders that could not be loaded come last. */
+/** Lists the skills of a view in order of precedence. Folders that could not be loaded come last. */
 export function describeSkills(resolved: ResolvedSkills, { folders, roots }: SkillsSnapshot): SkillInfo[] {
   const packageOf = packagesIn(roots);
   const known = resolved.standings.map(({ skill, state, rule }): SkillInfo => {
@@ -51,7 +51,7 @@ function trustOf(loaded: LoadedFolder | undefined): Pick<SkillInfo, "trust" | "h
   return { ...(loaded?.trust && { trust: loaded.trust }), ...(held && { held }) };
 }
 
-/** The package that a skill's folder came with, where there is one. */
+/** Returns a function that finds the npm package of a skill's folder. */
 export function packagesIn(roots: SkillsSnapshot["roots"]): (folder: string) => Pick<SkillInfo, "package"> {
   const listed = [...roots.values()].flatMap((listing) => listing.packages ?? []);
   return (folder) => {

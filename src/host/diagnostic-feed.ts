@@ -2,15 +2,15 @@ import { type Diagnostic, formatDiagnostic } from "../base/diagnostic.ts";
 import type { Logger } from "../base/logger.ts";
 
 interface DiagnosticFeedOptions {
-  /** All that is wrong at the moment. */
+  /** All current problems. */
   all(): readonly Diagnostic[];
-  tell(diagnostic: Diagnostic): void;
-  /** Whether somebody else logs it. */
+  emit(diagnostic: Diagnostic): void;
+  /** Whether it is logged elsewhere. */
   isLogged(diagnostic: Diagnostic): boolean;
   readonly log: Logger;
 }
 
-/** Tells each diagnostic once for as long as it holds: what is there when the host has started, and what each change brings. */
+/** Emits each diagnostic once while it persists: those at the start of the host, and new ones after each change. */
 export class DiagnosticFeed {
   readonly #options: DiagnosticFeedOptions;
   #known: ReadonlySet<string> = new Set();
@@ -21,26 +21,26 @@ export class DiagnosticFeed {
     this.#options = options;
   }
 
-  /** The host has started. */
+  /** Begins to emit, after the host has started. */
   begin(): void {
     if (this.#state !== "starting") return;
     this.#state = "open";
-    this.#look();
+    this.#emitNew();
   }
 
-  /** Something may be wrong that was not, or the other way round: it is looked at once for all that changes now. */
+  /** Schedules a comparison after a change. Changes of one turn of the event loop share it. */
   changed(): void {
     if (this.#state !== "open" || this.#scheduled !== undefined) return;
     this.#scheduled = setImmediate(() => {
       this.#scheduled = undefined;
-      this.#look();
+      this.#emitNew();
     });
   }
 
-  /** Tells one that was just found. */
+  /** Emits a diagnostic at once. */
   report(diagnostic: Diagnostic): void {
     this.#known = new Set([...this.#known, keyOf(diagnostic)]);
-    this.#tell(diagnostic);
+    this.#emit(diagnostic);
   }
 
   close(): void {
@@ -48,23 +48,23 @@ export class DiagnosticFeed {
     clearImmediate(this.#scheduled);
   }
 
-  #look(): void {
+  #emitNew(): void {
     if (this.#state !== "open") return;
     const now = new Map(this.#options.all().map((diagnostic) => [keyOf(diagnostic), diagnostic]));
     const before = this.#known;
     this.#known = new Set(now.keys());
-    for (const [key, diagnostic] of now) if (!before.has(key)) this.#tell(diagnostic);
+    for (const [key, diagnostic] of now) if (!before.has(key)) this.#emit(diagnostic);
   }
 
-  #tell(diagnostic: Diagnostic): void {
-    const { tell, isLogged, log } = this.#options;
-    const { severity, message } = diagnostic;
-    if (!isLogged(diagnostic)) log[severity](message, { diagnostic: withoutMessage(diagnostic) });
-    tell(diagnostic);
+  #emit(diagnostic: Diagnostic): void {
+    const { emit, isLogged, log } = this.#options;
+    const { severity, message, ...rest } = diagnostic;
+    if (!isLogged(diagnostic)) log[severity](message, { diagnostic: rest });
+    emit(diagnostic);
   }
 }
 
-// What did not change keeps its diagnostics, and every change looks at all of them.
+// Each change compares all diagnostics, most of which are the same objects as before.
 const keys = new WeakMap<Diagnostic, string>();
 
 function keyOf(diagnostic: Diagnostic): string {
@@ -75,17 +75,13 @@ function keyOf(diagnostic: Diagnostic): string {
   return key;
 }
 
-function withoutMessage({ message: _, ...rest }: Diagnostic): Omit<Diagnostic, "message"> {
-  return rest;
-}
-
-/** What is wrong with a host that no skill's or plugin's own diagnostics tell, each once. */
+/** The problems of a host that belong to no skill or plugin. Each is kept once. */
 export class HostProblems {
   readonly #found = new Map<string, Diagnostic>();
-  readonly #tell: (diagnostic: Diagnostic) => void;
+  readonly #emit: (diagnostic: Diagnostic) => void;
 
-  constructor(tell: (diagnostic: Diagnostic) => void) {
-    this.#tell = tell;
+  constructor(emit: (diagnostic: Diagnostic) => void) {
+    this.#emit = emit;
   }
 
   get all(): readonly Diagnostic[] {
@@ -94,20 +90,20 @@ export class HostProblems {
 
   readonly report = (diagnostic: Diagnostic): void => {
     this.#found.set(formatDiagnostic(diagnostic), diagnostic);
-    this.#tell(diagnostic);
+    this.#emit(diagnostic);
   };
 
-  /** Of a log only the trouble of now is listed; its end is told, too. */
+  /** Keeps only the current problem of a log, and emits its end too. */
   readonly reportLog = (diagnostic: Diagnostic): void => {
     if (diagnostic.severity !== "info") {
       this.report(diagnostic);
       return;
     }
     this.forget(diagnostic.file === undefined ? [] : [diagnostic.file]);
-    this.#tell(diagnostic);
+    this.#emit(diagnostic);
   };
 
-  /** What was wrong with a file that has changed is reported anew if it still is. */
+  /** Forgets the problems of changed files. Those that persist are reported again. */
   readonly forget = (files: readonly string[]): void => {
     for (const [key, { file }] of this.#found) if (file !== undefined && files.includes(file)) this.#found.delete(key);
   };

@@ -5,15 +5,15 @@ import { createCatalogView } from "../session/catalog/catalog-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { SkillRequirement } from "../skills/load/skill-requirements.ts";
 import { nameOfFailed, type ResolvedSkills, type SkillState } from "../skills/resolve-overrides.ts";
-import type { LoadedFolder, SkillPackage } from "../skills/skill.ts";
+import type { SkillPackage } from "../skills/skill.ts";
 import type { Tool } from "../tools/tool.ts";
 
-/** Why a name means what it means. */
+/** Which skills and tools a name refers to, and why. */
 export interface Explanation {
   readonly name: string;
-  /** Every skill of that name, in order of precedence. */
+  /** All skills with this name, in order of precedence. */
   readonly skills: readonly ExplainedSkill[];
-  /** Every tool of that name, winner first. */
+  /** All tools with this name, the winner first. */
   readonly tools: readonly ExplainedTool[];
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -21,13 +21,13 @@ export interface Explanation {
 export interface ExplainedSkill {
   readonly name: string;
   readonly folder: string;
-  /** The npm package that it came with. */
+  /** The npm package that contains it. */
   readonly package?: SkillPackage;
   readonly state: SkillState | "failed";
   readonly rule: string;
-  /** The folder of the skill that has the name. */
+  /** The folder of the skill that the name refers to. */
   readonly winner?: string;
-  /** What it requires, if anything, and whether it has it. */
+  /** Its requirements, and whether they are met. */
   readonly requires?: readonly SkillRequirement[];
   readonly tools: readonly string[];
 }
@@ -37,16 +37,16 @@ export interface ExplainedTool {
   readonly kind: string;
   readonly source: string;
   readonly file?: string;
-  /** What the server itself calls it, of an MCP server's tool. */
+  /** For a tool of an MCP server: the server's own name for it. */
   readonly nativeName?: string;
-  /** `wins`: called by this name. `lost`: another has it. `renamed`: offered under `renamedTo`. `disabled`: its skill is. */
+  /** `wins`: the name refers to it. `lost`: the name refers to another tool. `renamed`: available as `renamedTo`. `disabled`: its skill is disabled. */
   readonly state: "wins" | "lost" | "renamed" | "disabled";
   readonly rule: string;
   readonly renamedTo?: string;
   readonly signature: string;
-  /** For a tool that is written in JSON: the program that it runs or the address that it calls, with the variables that it sends. */
+  /** For a tool that is written in JSON: its program or URL, and the variables that it sends. */
   readonly uses?: readonly string[];
-  /** For a tool that a module defines: which engine runs it, and why. */
+  /** For a tool in a module: the engine that runs it, and why. */
   readonly engine?: EngineChoice;
 }
 
@@ -54,21 +54,21 @@ type Fate = Pick<ExplainedTool, "state" | "rule" | "renamedTo">;
 
 export interface ExplainParts {
   readonly skills: ResolvedSkills;
-  /** Which package a skill's folder came with. */
+  /** Finds the npm package of a skill's folder. */
   readonly packageOf: (folder: string) => { readonly package?: SkillPackage };
   /** The tools of plugins and MCP servers. */
   readonly others: readonly CatalogSource[];
   readonly engineOf: (file: string) => EngineChoice | undefined;
 }
 
-/** Follows a name, of a skill or a tool, through the rules that decided about it. */
+/** Explains which rules decided what the name of a skill or tool refers to. */
 export function explainName(name: string, { skills: resolved, others, packageOf, engineOf }: ExplainParts): Explanation {
   const skills = resolved.standings.filter(({ skill }) => skill.name === name);
   const fates = fatesOf(resolved, others);
   const usesOf = ({ origin, definition }: Tool): readonly string[] | undefined =>
     resolved.standings.find(({ skill }) => origin.kind === "skill" && skill.name === origin.source)?.skill.uses.get(definition.name);
   const tools = [...fates].filter(([tool]) => isNamed(tool, name)).map(([tool, fate]) => describe(tool, fate, usesOf(tool), engineOf));
-  const concerned = new Set([name, ...skills.map((s) => s.skill.name), ...tools.map((tool) => tool.source)]);
+  const related = new Set([name, ...skills.map((s) => s.skill.name), ...tools.map((tool) => tool.source)]);
   const diagnostics = [...resolved.diagnostics, ...others.flatMap((source) => source.diagnostics ?? [])];
   return {
     name,
@@ -85,19 +85,18 @@ export function explainName(name: string, { skills: resolved, others, packageOf,
       })),
       ...resolved.failed
         .filter((folder) => nameOfFailed(folder) === name)
-        .map((folder) => ({ ...describeFailed(folder, name), ...packageOf(folder.folder) })),
+        .map(({ folder, diagnostics: own }): ExplainedSkill => {
+          const error = own.find(({ severity }) => severity === "error");
+          const rule = `it could not be loaded${error === undefined ? "" : `: ${error.message}`}`;
+          return { name, folder, state: "failed", rule, tools: [], ...packageOf(folder) };
+        }),
     ],
     tools: tools.sort((a, b) => Number(b.state === "wins") - Number(a.state === "wins")),
-    diagnostics: diagnostics.filter(({ source }) => source !== undefined && concerned.has(source)),
+    diagnostics: diagnostics.filter(({ source }) => source !== undefined && related.has(source)),
   };
 }
 
-function describeFailed({ folder, diagnostics }: LoadedFolder, name: string): ExplainedSkill {
-  const why = diagnostics.find(({ severity }) => severity === "error")?.message;
-  return { name, folder, state: "failed", rule: `it could not be loaded${why === undefined ? "" : `: ${why}`}`, tools: [] };
-}
-
-/** By its name, or as `server/tool`, `skill/tool`, `plugin/tool`. */
+/** Whether a tool has this name, also in the form `server/tool`, `skill/tool` or `plugin/tool`. */
 function isNamed({ definition, origin }: Tool, name: string): boolean {
   return definition.name === name || `${origin.source}/${origin.nativeName}` === name;
 }
@@ -111,15 +110,15 @@ function fatesOf(resolved: ResolvedSkills, others: readonly CatalogSource[]): Re
   }
   for (const { tool, rule, renamedTo } of resolved.shadowed)
     fates.set(tool, renamedTo === undefined ? { state: "lost", rule } : { state: "renamed", rule, renamedTo });
-  // As a session without options would see them.
+  // The catalog of a session without options.
   const catalog = assembleCatalog([...others, { kind: "skill", id: "skills", tools: resolved.tools }], createCatalogView({}));
-  for (const { tool, rule, winner } of catalog.losers) fates.set(tool, { state: "lost", rule: lossOf(rule, winner) });
+  for (const { tool, rule, winner } of catalog.losers) fates.set(tool, { state: "lost", rule: describeLoss(rule, winner) });
   for (const tool of catalog.candidates)
     if (!fates.has(tool)) fates.set(tool, { state: "wins", rule: "no tool with a higher rank has the same name" });
   return fates;
 }
 
-function lossOf(rule: string, winner: Tool | undefined): string {
+function describeLoss(rule: string, winner: Tool | undefined): string {
   const what = rules[rule] ?? rule;
   return winner === undefined ? what : `${what}; the name belongs to ${winner.origin.kind} "${winner.origin.source}"`;
 }

@@ -30,83 +30,84 @@ import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "
 import type { TrustOptions } from "../trust/trust-settings.ts";
 
 export interface HostOptions {
-  /** Skill folders, folders of skill folders, or patterns of them; `~` is the home folder. Later ones take precedence. Default: `./skills`. */
+  /** Skill folders, folders of skill folders, or patterns for them; `~` is the home folder. Later ones take precedence. Default: `./skills`. */
   readonly skillDirectories?: readonly string[] | undefined;
   /**
-   * Skills that come with npm packages which `skillhost add` installed, as `skillhost.packages` of a package.json names them.
-   * `true`: of the project that the working directory is in, and of the user (`skillhost add --user`); a list: of the
-   * projects in these folders. The project's take precedence over the user's, and `skillDirectories` over both. Default:
-   * true, unless `skillDirectories` are named.
+   * Skills of npm packages that `skillhost add` installed and `skillhost.packages` of a package.json names. `true`: those of the
+   * project that contains the working directory, and of the user (`skillhost add --user`). A list: those of the projects in these
+   * folders. The project's take precedence over the user's, and `skillDirectories` over both. Default: true, unless
+   * `skillDirectories` are named.
    */
   readonly packageSkills?: boolean | readonly string[] | undefined;
-  /** Skills that contribute nothing, by name. */
+  /** The names of disabled skills. */
   readonly disabledSkills?: readonly string[] | undefined;
-  /** What happens when two skills, or tools of two skills, have one name. Default: `override`, the later one wins. */
+  /** What happens when two skills, or tools of two skills, have the same name. Default: `override`, the later one wins. */
   readonly conflicts?: ConflictRules | undefined;
-  /** Whether files are watched, so that what is saved is loaded. Default: true. */
+  /** Whether files are watched, so that saved changes are loaded. Default: true. */
   readonly watch?: boolean | undefined;
-  /** How: `auto` takes what suits the system. */
+  /** How files are watched. `auto` chooses by the operating system. */
   readonly watchBackend?: WatchBackend | "auto" | undefined;
-  /** What relative paths start at, and where sessions work. Default: the process's. */
+  /** The base of relative paths, and the default working directory of sessions. Default: that of the process. */
   readonly workingDirectory?: string | undefined;
-  /** Milliseconds that a module may wait for something while it loads; its own work does not count. Default: 10,000. */
+  /** Milliseconds that a module may wait during its evaluation; its own work does not count. Default: 10,000. */
   readonly importTimeout?: number | undefined;
   /**
-   * Plugins, as `definePlugin` returns them or as specifiers of modules that export one: a path from the working
-   * directory, a package, or `skillhost/plugins/<name>`; with a configuration as `{ use, config }`. They are activated in
-   * this order, but each after those that it requires. Default: none. `skillhost/plugins/workspace-tools` gives sessions
-   * tools that run shell commands, change files and fetch web pages.
+   * Plugins from `definePlugin`, or specifiers of modules that export one: a path relative to the working directory, a package,
+   * or `skillhost/plugins/<name>`; with a configuration as `{ use, config }`. They are activated in this order, but each after
+   * those that it requires. Default: none. `skillhost/plugins/workspace-tools` adds tools that run shell commands, change files
+   * and fetch web pages.
    */
   readonly plugins?: readonly (Plugin | string | PluginUse)[] | undefined;
-  /** Where bundles keep what is to last, each in a folder of its own. Default: `plugin-data` in the folder that `SKILLHOST_HOME` names, or in `~/.skillhost`. */
+  /** Holds a data folder for each bundle. Default: `plugin-data` in the folder that `SKILLHOST_HOME` names, or in `~/.skillhost`. */
   readonly pluginDataDirectory?: string | undefined;
-  /** Milliseconds that activating a plugin may take. Default: 10,000. */
+  /** Milliseconds for the activation of a plugin. Default: 10,000. */
   readonly activationTimeout?: number | undefined;
   /**
-   * MCP servers that every session has, by name, as `SessionOptions.mcpServers`. Programs start in the working directory.
-   * One that is wrong is in `host.diagnostics` and keeps no other back.
+   * MCP servers of every session, by name, as in `SessionOptions.mcpServers`. Programs start in the working directory. A problem
+   * with one server is reported in `host.diagnostics` and does not affect the others.
    */
   readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;
-  /** How MCP servers are dealt with. */
+  /** Options for all MCP servers. */
   readonly mcp?: McpOptions | undefined;
-  /** What is logged, as JSON lines on stderr. Default: `error`. */
+  /** The level of the log, which is written to stderr as JSON lines. Default: `error`. */
   readonly logLevel?: LogLevel | undefined;
-  /** Takes the place of the log on stderr. */
+  /** Replaces the log on stderr. */
   readonly logger?: Logger | undefined;
   /**
-   * Where conversations are stored, with the results that are too large for a model, so that sessions can be resumed. Several hosts may
-   * share it. Default: nowhere. Conversations then stay in memory, and large results in a temporary folder until the host is closed.
+   * The folder in which conversations are stored, with results that are too large for a model, so that sessions can be resumed.
+   * Several hosts may share it. Default: none. Conversations then stay in memory, and large results in a temporary folder until
+   * the host is closed.
    */
   readonly sessionsDirectory?: string | undefined;
   /**
-   * Where permissions that were given for a place or for ever are kept. Default: `approvals` in the folder that `SKILLHOST_HOME` names,
-   * or in `~/.skillhost`. Never one that comes with a project, which could then bring its own approvals.
+   * The folder in which permissions for a location or permanent ones are stored. Default: `approvals` in the folder that
+   * `SKILLHOST_HOME` names, or in `~/.skillhost`. It must not be part of a project, which could then contain its own approvals.
    */
   readonly approvalsDirectory?: string | undefined;
-  /** Whose skills run, and whether they are what was signed and approved. What the user asked for in `trust.json` holds as well. */
+  /** Which skills may run, and what must be signed and approved. The user's settings in `trust.json` apply as well. */
   readonly trust?: TrustOptions | undefined;
-  /** Whether a module that calls `process.exit` while it loads is stopped instead. Default: false; the command line turns it on. */
+  /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
   readonly guardExit?: boolean | undefined;
 }
 
 export interface McpOptions {
   /**
-   * When what a server tells of itself is believed. `first-use`, the default: what is seen first is kept, and what differs
-   * later is held back until `host.approveServer`. `require`: nothing is offered before that. `off`: everything is.
+   * When the definitions of a server are trusted. `first-use`, the default: the first ones are, and changed ones are held back
+   * until `host.approveServer`. `require`: all are held back until then. `off`: all are trusted.
    */
   readonly pins?: PinPolicy | undefined;
-  /** Whether servers may ask those who are attached to fill in something. Default: `ask`. */
+  /** Whether servers may send forms to the clients of a session. Default: `ask`. */
   readonly elicitation?: ServerPolicy["elicitation"] | undefined;
   /**
-   * Whether servers may have a model write something. `ask`, the default: whoever is attached decides, and nobody there is
-   * no. `allow`: where nobody answers, the session's model does.
+   * Whether servers may request samples from a model. `ask`, the default: the clients of a session decide, and without a client
+   * the request is refused. `allow`: if no client answers, the session's model does.
    */
   readonly sampling?: ServerPolicy["sampling"] | undefined;
-  /** Milliseconds that a conversation waits for servers to start, once; what they have later still counts. Default: 10,000. */
+  /** Milliseconds that a conversation waits once for servers to start. Servers that start later are still used. Default: 10,000. */
   readonly startupWait?: number | undefined;
-  /** Where the lists of servers are kept, to be there at the next start. Default: `mcp-cache` in the folder of `approvalsDirectory`'s default. */
+  /** The folder in which the lists of servers are cached for the next start. Default: `mcp-cache` beside the default `approvalsDirectory`. */
   readonly cacheDirectory?: string | undefined;
-  /** Where what people signed in with is kept. Default: `oauth` in that same folder. */
+  /** The folder of OAuth credentials. Default: `oauth` beside the default `approvalsDirectory`. */
   readonly credentialsDirectory?: string | undefined;
 }
 
@@ -119,9 +120,9 @@ export interface ResolvedMcpOptions extends ServerPolicy {
 
 export interface ResolvedHostOptions {
   readonly roots: readonly string[];
-  /** The default ones, which need not exist. */
+  /** The default roots, which may not exist. */
   readonly optionalRoots: ReadonlySet<string>;
-  /** The roots of packages' skills, below all others. */
+  /** The roots of packages' skills, with the lowest precedence. */
   readonly packageRoots: readonly string[];
   readonly disabledSkills: readonly string[];
   readonly conflicts: ConflictRules;
@@ -139,18 +140,18 @@ export interface ResolvedHostOptions {
   readonly sessionsDirectory: string;
   /** Whether sessions are stored. Otherwise `sessionsDirectory` is a temporary folder of this host, which may not exist. */
   readonly storesSessions: boolean;
-  /** Where lasting approvals are kept: with the user, wherever sessions are. */
+  /** The folder of lasting approvals, which belongs to the user. */
   readonly approvalsDirectory: string;
   readonly trust: TrustOptions;
   /** The folders whose code may run. */
   readonly folderTrust: FolderTrust;
-  /** Whether plugins may run wherever they lie: the program itself named them. */
+  /** Whether all named plugins may run regardless of their folder, because the program itself named them. */
   readonly namesPlugins: boolean;
   readonly guardExit: boolean;
 }
 
 /**
- * Checks a host's options and fills in what they leave open.
+ * Checks a host's options, and adds defaults.
  * @throws HostError `HOST_OPTIONS` naming the field that is unknown or of the wrong type.
  */
 export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
@@ -189,12 +190,12 @@ function resolvePackages(given: boolean | readonly string[], workingDirectory: s
   return projects.map((folder) => packagesRoot(resolveRoot(folder, workingDirectory)));
 }
 
-/** The folder of the packages that belong to the user and to no project. */
+/** The folder of the user's own packages, which belong to no project. */
 export function userPackages(): string {
   return join(homeFolder(), "packages");
 }
 
-/** Where the command line stores sessions, unless a configuration says otherwise. */
+/** The command line's default folder of sessions. */
 export function userSessions(): string {
   return join(homeFolder(), "sessions");
 }
@@ -214,7 +215,7 @@ function resolveTrust({ directory, ...rest }: TrustOptions, workingDirectory: st
   return Object.freeze({ ...rest, directory: resolve(workingDirectory, directory ?? homeFolder()) });
 }
 
-/** What a program names is trusted by that. `./skills`, unless it is named, and the packages of a project that is only found are not. */
+/** Naming a folder in the options trusts it. The default `./skills` and the packages of a project that was only found are not trusted. */
 function resolveFolders({ skillDirectories = [], packageSkills = false, trust = {} }: HostOptions, workingDirectory: string): FolderTrust {
   const projects = typeof packageSkills === "boolean" ? [] : packageSkills.map((folder) => resolveRoot(folder, workingDirectory));
   const roots = skillDirectories.map((entry) => fixedPart(resolveRoot(entry, workingDirectory)));
@@ -299,7 +300,7 @@ function readPlugin(value: unknown, path: string): Plugin | string {
   return typeof value === "string" ? readText(value, path) : mustBe(path, "a plugin made with definePlugin or the specifier of its module");
 }
 
-// The configuration is the plugin's to judge.
+// The plugin checks its own configuration.
 const readUse: (value: unknown, path: string) => PluginUse = fieldsReader<PluginUse>({
   use: readPlugin,
   config: (value) => value as object,

@@ -3,7 +3,7 @@ import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import { waitFor } from "../base/wait-for.ts";
-import type { ServerChange, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
+import type { SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerLists } from "../mcp/supervisor/server-lists.ts";
 import type { ServerState } from "../mcp/supervisor/server-state.ts";
 import type { HeldDefinition } from "../mcp/views/held-definition.ts";
@@ -29,10 +29,10 @@ import { type ConfiguredServers, HeldServers, type ServerUser, type WhoseView } 
 import type { ServerSet, ServerSets } from "./session-server-sets.ts";
 
 export interface SignInOptions {
-  /** Has a person sign in at an address. The signal fires when that is not needed any more. */
+  /** Lets the user sign in at a URL. The signal fires when this is no longer needed. */
   readonly authorize: AskToSignIn;
   readonly signal?: AbortSignal | undefined;
-  /** Also when there are tokens already, such as for another account. */
+  /** Signs in even if there are tokens, such as for another account. */
   readonly again?: boolean | undefined;
 }
 
@@ -47,15 +47,15 @@ export interface HostedServersParts {
 
 type Snapshot = ServerView["snapshot"];
 
-/** The servers of one session, over the sets that it shares with others: one for its own conversation, and one for each agent with servers of its own. */
+/** The servers of one session. They come from sets that it shares with other sessions. */
 export class HostedServers implements SessionServers, Disposable {
   readonly policy: ServerPolicy;
   readonly #parts: HostedServersParts;
   readonly #held: HeldServers;
-  /** Sets that were waited for: a server that does not come up is waited for once. */
+  /** Sets that a conversation has waited for. It waits only once for a server that does not start. */
   readonly #waitedFor = new WeakSet<ServerSet>();
-  readonly #changed: Emitter<{ changed: undefined; news: ServerEvents }>;
-  readonly #news: ServerChangeNotifier;
+  readonly #events: Emitter<{ changed: undefined; server: ServerEvents }>;
+  readonly #notifier: ServerChangeNotifier;
   #asker: Disposable | undefined;
   #giver: Disposable | undefined;
   #askForToken: AskForToken | undefined;
@@ -63,32 +63,35 @@ export class HostedServers implements SessionServers, Disposable {
   constructor(parts: HostedServersParts, skills: () => ResolvedSkills) {
     this.policy = parts.policy;
     this.#parts = parts;
-    this.#changed = new Emitter((error) => parts.log.error("An MCP server listener failed.", { error }));
-    this.#news = new ServerChangeNotifier((news) => this.#changed.emit("news", news));
+    this.#events = new Emitter((error) => parts.log.error("An MCP server listener failed.", { error }));
+    this.#notifier = new ServerChangeNotifier((event) => this.#events.emit("server", event));
     const { sets, configured } = parts;
     this.#held = new HeldServers({
       sets,
       configured,
       outside: () => configured.outside(skills()),
-      changed: () => this.#changed.emit("changed", undefined),
-      heard: (change) => this.#hear(change),
+      onChanged: () => this.#events.emit("changed", undefined),
+      onServerChanged: ({ server, kind }) => {
+        if (kind === "lists") this.#notifier.notifyLists(server);
+        else this.#notifier.notifyStatus(server, this.#held.stopped);
+      },
     });
   }
 
-  /** Takes on what a session says of its servers. What is as it was goes on. */
+  /** Applies a session's configuration of servers. Unchanged servers stay connected. */
   adopt(user: ServerUser): void {
     this.#held.adopt(user);
     this.#followOwner();
     this.#follow();
   }
 
-  /** Looks again at what is configured: skills may have changed. */
+  /** Reads the configuration again, since skills may have changed. */
   refresh(): void {
     this.#held.refresh();
     this.#follow();
   }
 
-  /** What catalogs are assembled of. The same arrays until something in them changes. */
+  /** The tools of the servers for catalogs. The same arrays until something in them changes. */
   sources(view: WhoseView): readonly CatalogSource[] {
     return toCatalogSources(this.snapshot(view));
   }
@@ -105,9 +108,9 @@ export class HostedServers implements SessionServers, Disposable {
   list(): readonly ServerInfo[] {
     const { set, owned } = this.#held.own ?? {};
     if (set === undefined || owned === undefined) return [];
-    const offers = new Map(set.view.snapshot.servers.map((offer) => [offer.name, offer]));
+    const features = new Map(set.view.snapshot.servers.map((each) => [each.name, each]));
     return set.lease.servers.map((server, index) =>
-      describeServer(server, offers.get(server.name), owned[index]!.origin, this.#held.stopped),
+      describeServer(server, features.get(server.name), owned[index]!.origin, this.#held.stopped),
     );
   }
 
@@ -134,19 +137,19 @@ export class HostedServers implements SessionServers, Disposable {
     this.start(view);
     const set = this.#held.of(view)?.set;
     if (set === undefined) return;
-    if (!this.#waitedFor.has(set)) await set.lease.ready(signal, { waitMs: Math.min(this.#parts.startupWait, longestWait) });
+    if (!this.#waitedFor.has(set)) await set.lease.ready(signal, { waitMs: Math.min(this.#parts.startupWait, maxWaitMs) });
     this.#waitedFor.add(set);
     await set.view.ready(signal);
   }
 
-  /** Starts those of the own conversation, and waits until each has answered or failed. Rejects with the signal's reason. */
+  /** Starts the session's own servers, and waits until each has answered or failed. Rejects with the signal's reason. */
   async connect(signal: AbortSignal): Promise<void> {
     const set = this.#held.own?.set;
-    await set?.lease.ready(signal, { waitMs: longestWait, fresh: true });
+    await set?.lease.ready(signal, { waitMs: maxWaitMs, fresh: true });
     await set?.view.ready(signal);
   }
 
-  /** The same, no longer than `timeout` milliseconds: past that there is still something to list. Rejects when the signal fires. */
+  /** Like `connect`, for at most `timeout` milliseconds: servers can be listed after that too. Rejects when the signal fires. */
   async connectInTime({
     signal,
     timeout,
@@ -182,7 +185,7 @@ export class HostedServers implements SessionServers, Disposable {
     await this.#find(name).restart();
   }
 
-  /** Has somebody sign in to a server, where it wants that, and connects to it. */
+  /** Lets the user sign in to a server if it requires that, and connects to it. */
   async signIn(name: string, { authorize, signal, again = false }: SignInOptions): Promise<ServerInfo> {
     const server = this.#find(name);
     const oauth = await this.#parts.sets.oauthOf(server);
@@ -197,7 +200,7 @@ export class HostedServers implements SessionServers, Disposable {
     return this.list().find((info) => info.name === name)!;
   }
 
-  /** Takes back and forgets what somebody signed in to a server with, and ends the connection. */
+  /** Revokes and deletes the credentials for a server, and ends the connection. */
   async signOut(name: string, signal: AbortSignal | undefined): Promise<void> {
     const server = this.#find(name);
     const oauth = await this.#parts.sets.oauthOf(server);
@@ -211,13 +214,13 @@ export class HostedServers implements SessionServers, Disposable {
     this.#follow();
   }
 
-  subscribe(listener: (news: ServerEvents) => void): Disposable {
-    return this.#changed.on("news", listener);
+  subscribe(listener: (event: ServerEvents) => void): Disposable {
+    return this.#events.on("server", listener);
   }
 
-  /** Tells that what the servers offer is something else now. */
+  /** Calls `listener` when the features of the servers have changed. */
   onChanged(listener: () => void): Disposable {
-    return this.#changed.on("changed", listener);
+    return this.#events.on("changed", listener);
   }
 
   onSignIn(ask: AskToSignIn): void {
@@ -230,7 +233,7 @@ export class HostedServers implements SessionServers, Disposable {
     this.#followOwner();
   }
 
-  /** Sessions with tokens of their own are asked for them. */
+  /** Registers a session that provides its own tokens. */
   #followOwner(): void {
     const owner = this.#held.user?.servers.owner;
     this.#giver?.[Symbol.dispose]();
@@ -241,7 +244,7 @@ export class HostedServers implements SessionServers, Disposable {
   [Symbol.dispose](): void {
     this.#asker?.[Symbol.dispose]();
     this.#giver?.[Symbol.dispose]();
-    this.#changed.clear();
+    this.#events.clear();
     this.#held[Symbol.dispose]();
   }
 
@@ -257,17 +260,12 @@ export class HostedServers implements SessionServers, Disposable {
   }
 
   #follow(): void {
-    this.#news.follow(this.#held.own?.set?.lease.servers ?? [], this.#held.stopped);
-  }
-
-  #hear({ server, kind }: ServerChange): void {
-    if (kind === "lists") this.#news.tellLists(server);
-    else this.#news.tellStatus(server, this.#held.stopped);
+    this.#notifier.follow(this.#held.own?.set?.lease.servers ?? [], this.#held.stopped);
   }
 }
 
-// Timers hold no more.
-const longestWait = 2 ** 31 - 1;
+// The longest delay of a timer.
+const maxWaitMs = 2 ** 31 - 1;
 
 const none: readonly ServerInstructions[] = Object.freeze([]);
 
@@ -279,42 +277,42 @@ const partsOf: Readonly<Record<NamedList, readonly (keyof ServerLists)[]>> = {
   resources: ["resources", "resourceTemplates"],
 };
 
-/** Finds out what is new about a session's servers, by their names. What is first known of one is no news. */
+/** Compares a session's servers with their last known state, and emits the differences. The first state of a server is not emitted. */
 class ServerChangeNotifier {
-  readonly #tell: (news: ServerEvents) => void;
+  readonly #emit: (event: ServerEvents) => void;
   readonly #statuses = new Map<string, ServerStatus>();
   readonly #lists = new Map<string, ServerLists>();
 
-  constructor(tell: (news: ServerEvents) => void) {
-    this.#tell = tell;
+  constructor(emit: (event: ServerEvents) => void) {
+    this.#emit = emit;
   }
 
-  /** These are the servers now. */
+  /** Replaces the servers. */
   follow(servers: readonly SupervisedServer[], stopped: ReadonlySet<string>): void {
     const names = new Set(servers.map(({ name }) => name));
     for (const name of [...this.#statuses.keys()].filter((known) => !names.has(known))) {
       this.#statuses.delete(name);
       this.#lists.delete(name);
     }
-    for (const server of servers) this.tellStatus(server, stopped);
+    for (const server of servers) this.notifyStatus(server, stopped);
   }
 
-  tellStatus(server: SupervisedServer, stopped: ReadonlySet<string>): void {
+  notifyStatus(server: SupervisedServer, stopped: ReadonlySet<string>): void {
     const { name } = server;
     const status = statusOf(server, stopped);
     const before = this.#statuses.get(name);
     this.#statuses.set(name, status);
     if (before === undefined || before === status) return;
-    this.#tell({ kind: "status", server: name, status, error: server.status.error?.message });
+    this.#emit({ kind: "status", server: name, status, error: server.status.error?.message });
   }
 
-  tellLists({ name, lists }: SupervisedServer): void {
+  notifyLists({ name, lists }: SupervisedServer): void {
     const before = this.#lists.get(name);
     if (lists === undefined) return;
     this.#lists.set(name, lists);
     if (before === undefined) return;
     for (const list of Object.keys(partsOf) as NamedList[]) {
-      if (partsOf[list].some((part) => lists[part] !== before[part])) this.#tell({ kind: "list", server: name, list });
+      if (partsOf[list].some((part) => lists[part] !== before[part])) this.#emit({ kind: "list", server: name, list });
     }
   }
 }
@@ -330,15 +328,14 @@ const statuses: Readonly<Record<ServerState, ServerStatus>> = {
   stopped: "stopped",
 };
 
-/** A state in the Copilot SDK's words. */
+/** The status of a server in the terms of the Copilot SDK. */
 function statusOf({ name, state }: SupervisedServer, stopped: ReadonlySet<string>): ServerStatus {
   return state === "disabled" && stopped.has(name) ? "stopped" : statuses[state];
 }
 
-/** A server as people and programs are told of it. */
 function describeServer(
   server: SupervisedServer,
-  offer: ServerFeatures | undefined,
+  features: ServerFeatures | undefined,
   origin: ServerOrigin,
   stopped: ReadonlySet<string>,
 ): ServerInfo {
@@ -353,14 +350,14 @@ function describeServer(
     ...(stderrTail !== "" && { stderrTail }),
     ...(pid !== undefined && { pid }),
     ...(protocolVersion !== undefined && { protocolVersion }),
-    ...(offer?.instructions !== undefined && { instructions: offer.instructions }),
-    tools: (offer?.tools ?? []).map(({ definition: { name, description }, origin: { nativeName } }) => ({
+    ...(features?.instructions !== undefined && { instructions: features.instructions }),
+    tools: (features?.tools ?? []).map(({ definition: { name, description }, origin: { nativeName } }) => ({
       name,
       nativeName,
       ...(description !== undefined && { description }),
     })),
-    held: (offer?.held ?? []).map(toHeldBack),
-    diagnostics: offer?.diagnostics ?? [],
+    held: (features?.held ?? []).map(toHeldBack),
+    diagnostics: features?.diagnostics ?? [],
   });
 }
 
@@ -371,7 +368,7 @@ function toHeldBack({ kind, name, reason, diff }: HeldDefinition): HeldBack {
 const noSources: readonly CatalogSource[] = Object.freeze([]);
 const known = new WeakMap<ServerViewSnapshot, readonly CatalogSource[]>();
 
-/** One source for each server. Equal snapshots give one array. */
+/** Creates one source for each server. The same snapshot always gives the same array. */
 function toCatalogSources(snapshot: ServerViewSnapshot | undefined): readonly CatalogSource[] {
   if (snapshot === undefined) return noSources;
   const sources =

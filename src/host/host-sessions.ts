@@ -18,27 +18,27 @@ import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { PlanStorage } from "../session/plan-file.ts";
 import { createSession, type Session } from "../session/session.ts";
 import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
-import { createSessionEnvironment, type EnvironmentParts } from "./session-environment.ts";
+import { type EnvironmentParts, HostSessionEnvironment } from "./session-environment.ts";
 import type { SessionStore, StoredSession } from "./session-store.ts";
 
-/** What may be changed when a session is resumed: all but who it is and where it is kept. */
+/** The options that can change when a session is resumed. */
 export type ResumeOptions = Omit<SessionOptions, "sessionId" | "persist">;
 
 export interface SessionOpening {
   /**
-   * False: the session is given at once. What it needs is loaded meanwhile, and its servers start, at the latest with its
-   * first turn or `session.ready()`. Default: true.
+   * Whether the session is returned only after its sources are loaded. Otherwise they are loaded, and its servers are started,
+   * in the background: at the latest for its first turn or `session.ready()`. Default: true.
    */
   readonly awaitsSources?: boolean | undefined;
-  /** False: a session that is open already does not tell that somebody goes on with it. Default: true. */
+  /** Whether an open session emits `session.resume` when it is resumed. Default: true. */
   readonly tellsResume?: boolean | undefined;
-  /** Told with the resume: whoever resumes the session answers what was left open, too. Default: false. */
+  /** Whether the caller also answers pending requests of the session. Default: false. */
   readonly continuesWork?: boolean | undefined;
-  /** Keeps the session elsewhere than in the host's folder for sessions; whoever gives it lists and deletes what is kept there. */
+  /** Stores the session outside the host's folder for sessions. The caller lists and deletes such sessions itself. */
   readonly storage?: SessionStorage | undefined;
 }
 
-/** Where one session is kept. The session closes the log when it ends. */
+/** The storage of one session. The session closes the log when it ends. */
 export interface SessionStorage {
   readonly log: AppendLog;
   readonly plan: PlanStorage;
@@ -46,14 +46,14 @@ export interface SessionStorage {
 
 const maxRemembered = 1_000;
 
-/** The sessions of one host: those that are open, and those that are kept. */
+/** The open and the stored sessions of one host. */
 export class HostSessions {
   readonly #parts: EnvironmentParts;
   readonly #store: SessionStore;
   readonly #report: (diagnostic: Diagnostic) => void;
   readonly #open = new Map<string, Session>();
   readonly #opening = new Map<string, Promise<Session>>();
-  /** What sessions that ended had of options that must not be written down. */
+  /** The options of ended sessions that must not be written to the log. */
   readonly #remembered = new Map<string, SessionOptions>();
 
   constructor(parts: EnvironmentParts, store: SessionStore, report: (diagnostic: Diagnostic) => void) {
@@ -63,10 +63,10 @@ export class HostSessions {
   }
 
   async create(options: SessionOptions, opening: SessionOpening = {}): Promise<Session> {
-    // Before the session's own tools are looked at: they must not have the names of built-in ones.
+    // First, since the session's own tools must not have the names of built-in ones.
     await this.#parts.plugins.startLate();
     const environment = this.#environment(opening);
-    // Before anything is made: what is wrong with the options leaves nothing behind.
+    // First, so that invalid options leave nothing behind.
     const { sessionId } = resolveSessionConfig(options, environment.defaults);
     if (this.#open.has(sessionId) || this.#opening.has(sessionId)) throw isOpen(sessionId);
     return this.#opened(sessionId, async () => {
@@ -84,7 +84,7 @@ export class HostSessions {
   async resume(sessionId: string, changes: ResumeOptions, opening: SessionOpening = {}): Promise<Session> {
     const mentioned = readChanges(changes);
     await this.#parts.plugins.startLate();
-    // Nothing is awaited between the last look and the entry in the table: of several who ask at once, one opens it.
+    // Nothing is awaited between this check and the entry in the table, so that concurrent calls open the session once.
     for (let change = this.#change(sessionId); change !== undefined; change = this.#change(sessionId)) await change;
     const open = this.#open.get(sessionId);
     if (open === undefined) return this.#opened(sessionId, () => this.#reopen(sessionId, mentioned, opening));
@@ -95,9 +95,9 @@ export class HostSessions {
   async list(): Promise<readonly SessionInfo[]> {
     const stored = (await this.#store.list()).map((session) => describeSession(session, this.#open.has(session.sessionId)));
     const known = new Set(stored.map(({ sessionId }) => sessionId));
-    const unkept = [...this.#open.values()].filter(({ id }) => !known.has(id));
+    const notStored = [...this.#open.values()].filter(({ id }) => !known.has(id));
     return [
-      ...unkept.map(({ id, config }) => ({ sessionId: id, workingDirectory: config.workingDirectory, isOpen: true, isInUse: true })),
+      ...notStored.map(({ id, config }) => ({ sessionId: id, workingDirectory: config.workingDirectory, isOpen: true, isInUse: true })),
       ...stored,
     ];
   }
@@ -109,7 +109,7 @@ export class HostSessions {
     try {
       await this.#store.delete(sessionId);
     } catch (error) {
-      // One that was never kept is gone with its disconnection.
+      // A session that was never stored ends with its disconnection.
       if (open === undefined || !(error instanceof HostError && error.code === "SESSION_NOT_FOUND")) throw error;
     }
   }
@@ -122,7 +122,7 @@ export class HostSessions {
     return withoutTruncated(records.flatMap((record) => toSessionEvent(record) ?? []));
   }
 
-  /** The MCP servers that sessions brought themselves. */
+  /** The MCP servers that sessions configured themselves. */
   ownServers(): readonly ServerInfo[] {
     const own = [...this.#open.values()].flatMap(({ mcp }) =>
       mcp.list().filter(({ origin: { kind } }) => kind === "session" || kind === "agent"),
@@ -131,14 +131,14 @@ export class HostSessions {
     return [...distinct.values()];
   }
 
-  /** Has every open session take up what the host has for all of them now. */
+  /** Makes every open session use the current plugins of the host. */
   async refresh(): Promise<void> {
     const { log } = this.#parts.options;
     const refreshed = [...this.#open.values()].map(async (session) => {
       try {
         if (session.isOpen) await session.update({});
       } catch (error) {
-        // It goes on as it was: closed meanwhile, or with options that need what is gone.
+        // The session stays unchanged: it was just closed, or its options require a plugin that is gone.
         log.warning("A session could not apply changed plugins.", { sessionId: session.id, error: toError(error) });
       }
     });
@@ -156,7 +156,7 @@ export class HostSessions {
       this.#open.delete(sessionId);
       if (session !== undefined) this.#remember(session);
     };
-    return createSessionEnvironment(this.#parts, onRelease, { loadsLate: !awaitsSources, plan: storage?.plan });
+    return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, plan: storage?.plan });
   }
 
   #remember({ id, config }: Session): void {
@@ -166,7 +166,7 @@ export class HostSessions {
     if (this.#remembered.size > maxRemembered && oldest !== undefined) this.#remembered.delete(oldest);
   }
 
-  /** Settles when a session that is being opened or closed is; undefined for one that is neither. */
+  /** Settles when a session has been opened or closed. Undefined: neither is in progress. */
   #change(sessionId: string): Promise<unknown> | undefined {
     const opening = this.#opening.get(sessionId);
     if (opening !== undefined) return Promise.allSettled([opening]);
@@ -210,7 +210,9 @@ export class HostSessions {
     this.#open.set(session.id, session);
     try {
       if (awaitsSources) await session.loadSources();
-      await flushed(session);
+      await session.flush().catch(() => {
+        // Reported by a diagnostic. The session works, and its log waits in memory.
+      });
       return session;
     } catch (error) {
       await session.disconnect();
@@ -231,18 +233,18 @@ export class HostSessions {
     }
   }
 
-  /** What was made for a session that did not come about. */
+  /** Deletes the log of a session that could not be created. */
   async #discard(sessionId: string, log: SessionLog): Promise<void> {
     try {
       await log.close();
       await this.#store.delete(sessionId);
     } catch {
-      // Nothing was written yet, or it cannot be deleted: why the session failed matters more.
+      // The reason for the failure of the session matters more.
     }
   }
 }
 
-/** What is given as undefined is not mentioned: a filter does not get lost by accident. */
+/** Drops options that are undefined, so that a filter is not removed by accident. */
 function readChanges(changes: ResumeOptions): ResumeOptions {
   if (!isRecord(changes)) throw new HostError("SESSION_OPTIONS", "The changes for resumeSession must be an object of session options.");
   const mentioned = Object.entries(changes).filter(([, value]) => value !== undefined);
@@ -251,7 +253,7 @@ function readChanges(changes: ResumeOptions): ResumeOptions {
   return Object.fromEntries(mentioned);
 }
 
-/** An open session cannot change these, but whoever joins it may well name what it has. */
+/** Drops fixed options with the same values as those of the open session. */
 function withoutSame({ workingDirectory, waitForAttachments, ...rest }: ResumeOptions, config: ResolvedSessionConfig): ResumeOptions {
   const isElsewhere = workingDirectory !== undefined && resolve(workingDirectory) !== config.workingDirectory;
   return {
@@ -261,7 +263,7 @@ function withoutSame({ workingDirectory, waitForAttachments, ...rest }: ResumeOp
   };
 }
 
-/** The options of a log may be damaged or of another time: then it is the log that is named, and the way out. */
+/** Checks recorded options, which may be damaged or outdated. The error names the log and how to continue. */
 function assertUsable(options: SessionOptions, changes: ResumeOptions, { defaults }: SessionEnvironment): void {
   resolveSessionConfig(changes, defaults);
   try {
@@ -272,31 +274,23 @@ function assertUsable(options: SessionOptions, changes: ResumeOptions, { default
   }
 }
 
-async function flushed(session: Session): Promise<void> {
-  try {
-    await session.flush();
-  } catch {
-    // A diagnostic has told of it. The session works; its log waits in memory for the disk.
-  }
-}
-
 function isOpen(sessionId: string): HostError {
   const advice = `Use host.resumeSession("${sessionId}") to get it.`;
   return new HostError("SESSION_EXISTS", `Session "${sessionId}" is already open. ${advice}`);
 }
 
-/** A session as a host lists it. */
+/** A session in the list of a host. */
 export interface SessionInfo {
   readonly sessionId: string;
-  /** ISO 8601; absent for what is not kept. */
+  /** ISO 8601. Absent for a session that is not stored. */
   readonly startTime?: string;
   readonly modifiedTime?: string;
-  /** How its first prompt begins. */
+  /** The beginning of its first prompt. */
   readonly summary?: string;
   readonly workingDirectory?: string;
-  /** In this host. */
+  /** Whether it is open in this host. */
   readonly isOpen: boolean;
-  /** By this process or another: then only the host that has it open can resume it. */
+  /** Whether any process has it open. Only the host that has it open can resume it then. */
   readonly isInUse: boolean;
 }
 

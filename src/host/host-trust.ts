@@ -14,10 +14,10 @@ import { PushTrust } from "../trust/push-trust.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
 import type { TrustSettings } from "../trust/trust-settings.ts";
 
-/** What a host trusts of its skills. */
+/** The trust settings of a host's skills, and the approvals of their definitions. */
 export class HostTrust {
   readonly settings: TrustSettings;
-  /** For tools that programs and clients push. */
+  /** The trust in tools that programs and clients add. */
   readonly pushed: PushTrust;
   readonly #log: Logger;
   readonly #approvals: ApprovalStore;
@@ -32,12 +32,12 @@ export class HostTrust {
     this.pushed = new PushTrust({ mode: policy.external, keys, verified, approvals, onError });
   }
 
-  /** For the store of skills: who has a say there. */
+  /** The options for the skill store. */
   get ofSkills(): { readonly trust: SkillTrust | undefined; pinsOf(folder: string): Pins | undefined } {
     return { trust: this.settings.skills, pinsOf: (folder) => this.#pinsFor(this.settings.definitionsFor(folder)) };
   }
 
-  /** Approves what is held back of a skill, all of it or one tool, and has it offered. Gives how much that was. */
+  /** Approves all held-back definitions of a skill, or those of one tool, and makes them available. Returns their number. */
   async approve(store: SkillStore, skill: string, tool: string | undefined): Promise<number> {
     const folders = [...store.snapshot.folders.values()].filter((folder) => folder.skill?.name === skill);
     if (folders.length === 0) throw new HostError("SKILL_UNKNOWN", `Skill ${JSON.stringify(skill)} does not exist.`);
@@ -50,7 +50,7 @@ export class HostTrust {
     return wanted.length;
   }
 
-  /** Settles when what was seen and found is kept. */
+  /** Settles when all approvals and verified signatures are stored. */
   async close(): Promise<void> {
     await this.settings.verified.keep();
     await this.pushed.kept();
@@ -70,11 +70,11 @@ export class HostTrust {
 interface FolderConsentOptions {
   readonly trust: FolderTrust;
   readonly workingDirectory: string;
-  /** Told once of each folder that would have to be trusted. */
+  /** Called once for each folder that is not trusted. */
   report(diagnostic: Diagnostic): void;
 }
 
-/** Lets the code of a host's folders run, or keeps it from running, as they are trusted. */
+/** Decides which folders of a host may run code, by their trust. */
 export class FolderConsent {
   readonly #options: FolderConsentOptions;
   readonly #withheld = new Set<string>();
@@ -92,7 +92,7 @@ export class FolderConsent {
     return false;
   };
 
-  /** Notes that something of a path was not run. */
+  /** Records that the code of a path was not run. */
   readonly onWithheld = (path: string): void => {
     const { workingDirectory, report } = this.#options;
     this.#withheld.add(path);
@@ -102,14 +102,14 @@ export class FolderConsent {
     report(untrustedFolder(root));
   };
 
-  /** Why nothing of a path runs, with the folder that has to be trusted. */
+  /** Explains why the code of a path may not run, with the folder that has to be trusted. */
   explain(path: string): Diagnostic {
     return untrustedFolder(trustRootOf(path, this.#options.workingDirectory));
   }
 
   forSkills(loader: ModuleLoader): RunConsent {
     const inspect = async (): Promise<readonly ToolRunner[]> => {
-      // Few hosts meet a folder that is not trusted, and what reads modules without running them takes a while to load.
+      // Loaded on demand: few hosts have an untrusted folder, and these modules are large.
       const [{ createParser }, { createStaticRunner }] = await Promise.all([
         import("../advice/check-skills.ts"),
         import("../advice/static-runner.ts"),
@@ -119,7 +119,7 @@ export class FolderConsent {
     return { mayRun: this.mayRun, onWithheld: this.onWithheld, inspect };
   }
 
-  /** Somebody names these roots, so their code may run. Gives the folders of which nothing was run until now. */
+  /** Trusts roots because the program names them. Returns the folders whose code was withheld until now. */
   name(roots: readonly string[]): readonly string[] {
     this.#options.trust.name(roots.map((root) => projectOfRoot(root) ?? fixedPart(root)));
     return [...this.#withheld].filter(this.mayRun);

@@ -11,13 +11,13 @@ export interface PluginUpdatesParts {
   readonly runners: ToolRunner[];
   /** The host's own skill directories, as paths. */
   readonly roots: readonly string[];
-  /** Has open sessions take up hooks, agents and models of plugins. */
+  /** Makes open sessions use the current hooks, agents and models of plugins. */
   refreshSessions(): Promise<void>;
-  /** What plugins bring is another thing now. */
+  /** Called when contributions of plugins have changed. */
   onAdapted(): void;
 }
 
-/** Keeps what a host has made of its plugins in step with them: the skills that they bring and run, and open sessions. */
+/** Applies changes of plugins to the host: skill folders, tool runners and open sessions. */
 export class PluginUpdates {
   readonly #parts: PluginUpdatesParts;
   #lease: RootsLease | undefined;
@@ -27,14 +27,14 @@ export class PluginUpdates {
     this.#parts = parts;
   }
 
-  /** Loads the skills, for the first time. */
+  /** Loads the skills for the first time. */
   begin(): RootsLease {
     const { runners, plugins } = this.#parts;
     runners.push(...plugins.toolRunners);
     return this.#acquire();
   }
 
-  /** Settles when nothing goes by plugins that were replaced. */
+  /** Settles when nothing uses replaced plugins any more. */
   async adapt(): Promise<void> {
     if (this.#lease === undefined) return;
     this.#parts.onAdapted();
@@ -45,7 +45,7 @@ export class PluginUpdates {
   #acquire(): RootsLease {
     const { store, plugins, roots, consent } = this.#parts;
     this.#directories = plugins.skillDirectories;
-    // A plugin that is active was trusted, with what it brings.
+    // An active plugin is trusted, and so are its skills.
     consent.name(this.#directories);
     this.#lease = store.acquire([...this.#directories, ...roots]);
     return this.#lease;

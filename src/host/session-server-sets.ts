@@ -3,7 +3,7 @@ import { errorMessage, HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp/mcp-server-spec.ts";
 import type { CredentialStore } from "../mcp/oauth/credentials.ts";
-import type { ServerOAuth } from "../mcp/oauth/oauth-session.ts";
+import type { ServerOAuth } from "../mcp/oauth/server-oauth.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
 import type { ServerLease, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import { McpSupervisor } from "../mcp/supervisor/supervisor.ts";
@@ -13,7 +13,7 @@ import { isStartable, type SessionServer } from "../session/mcp/session-server-o
 import type { ApprovalStore } from "../trust/approvals.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 
-/** A set of servers with what it offers, for all who have the same set. */
+/** A set of servers and its features, which all users of equal servers share. */
 export interface ServerSet {
   readonly key: string;
   readonly servers: readonly SessionServer[];
@@ -21,7 +21,7 @@ export interface ServerSet {
   readonly view: ServerView;
 }
 
-/** Somebody who may be asked to sign in, for the servers that they use. */
+/** A session whose user can sign in to the servers that it uses. */
 interface SignInAsker {
   uses(url: string): boolean;
   readonly ask: AskToSignIn;
@@ -31,7 +31,7 @@ interface SharedSet extends ServerSet {
   users: number;
 }
 
-/** The MCP servers of a host. Whoever has equal servers shares one set, so that a thousand sessions see one catalog. */
+/** The MCP servers of a host. Sessions with equal servers share one set, so that many sessions share one catalog. */
 export class ServerSets implements AsyncDisposable {
   readonly #options: ResolvedHostOptions;
   readonly #approvals: ApprovalStore;
@@ -63,10 +63,10 @@ export class ServerSets implements AsyncDisposable {
     });
   }
 
-  /** Takes hold of a set; nothing is started by that. Give it back with `release`. */
+  /** Acquires a set without starting its servers. The caller must `release` it. */
   hold(servers: readonly SessionServer[]): ServerSet {
     const key = sha256(canonicalJson(servers));
-    const set = this.#sets.get(key) ?? this.#make(key, servers);
+    const set = this.#sets.get(key) ?? this.#create(key, servers);
     set.users++;
     this.#sets.set(key, set);
     return set;
@@ -79,14 +79,14 @@ export class ServerSets implements AsyncDisposable {
     this.#end(set);
   }
 
-  /** Starts a server, whatever kept it from it: somebody is asked to sign in, if that is what it wants. */
+  /** Starts a server. If it requires a sign-in, the user is asked first. */
   start(server: SupervisedServer): void {
     const { spec } = server;
     if (server.state !== "needs-auth" || !isStartable(spec)) server.start();
     else void this.#connector.signIn(spec).then(() => server.start());
   }
 
-  /** How a server is signed in to. @throws HostError `MCP_NO_SIGN_IN` when it is not, or not by OAuth. */
+  /** The OAuth session of a server. @throws HostError `MCP_NO_SIGN_IN` when it does not use OAuth. */
   async oauthOf(server: SupervisedServer): Promise<ServerOAuth> {
     const { spec, name } = server;
     const oauth = isStartable(spec) ? await this.#connector.oauthOf(spec) : undefined;
@@ -95,7 +95,7 @@ export class ServerSets implements AsyncDisposable {
     throw new HostError("MCP_NO_SIGN_IN", `MCP server ${JSON.stringify(name)} does not use OAuth sign-in. ${why}`);
   }
 
-  /** Approves what is held back of a server, all of it or one tool. Gives how much it was. */
+  /** Approves all held-back definitions of a server, or one tool. Returns their number. */
   async approve(server: string, tool: string | undefined): Promise<number> {
     const holding = [...this.#sets.values()].filter(({ servers }) => servers.some(({ name }) => name === server));
     if (holding.length === 0) {
@@ -103,19 +103,19 @@ export class ServerSets implements AsyncDisposable {
       const advice = known.length === 0 ? "There are no MCP servers." : `The servers are: ${known.join(", ")}.`;
       throw new HostError("MCP_SERVER_UNKNOWN", `MCP server ${JSON.stringify(server)} does not exist. ${advice}`);
     }
-    // One after the other: what the first approves, the others find approved.
+    // One after the other: the later views find what the first one has approved.
     let approved = 0;
     for (const { view } of holding) approved += await view.approve(server, tool);
     return approved;
   }
 
-  /** Until it is disposed of, somebody may be asked to sign in. */
+  /** Adds a session whose user can sign in, until the result is disposed of. */
   addAsker(asker: SignInAsker): Disposable {
     this.#askers.add(asker);
     return { [Symbol.dispose]: () => void this.#askers.delete(asker) };
   }
 
-  /** Until it is disposed of, this owner's tokens are asked for here. */
+  /** Requests the tokens of this owner with `ask`, until the result is disposed of. */
   addTokenGiver(owner: string, ask: AskForToken): Disposable {
     this.#tokenGivers.set(owner, ask);
     return {
@@ -133,22 +133,21 @@ export class ServerSets implements AsyncDisposable {
     this.#connector[Symbol.dispose]();
   }
 
-  /** A view ends when what it has seen is kept: else the next program would take a changed definition for a new one. */
+  /** Waits until a view has stored the definitions it has seen. Otherwise the next program would treat a changed one as new. */
   #end({ view, lease }: SharedSet): void {
-    const ending = this.#close(view).finally(() => this.#ending.delete(ending));
+    const close = async (): Promise<void> => {
+      try {
+        await view[Symbol.asyncDispose]();
+      } catch (error) {
+        this.#options.log.error("The cached lists of an MCP server could not be stored.", { error: toError(error) });
+      }
+    };
+    const ending = close().finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
     lease[Symbol.dispose]();
   }
 
-  async #close(view: ServerView): Promise<void> {
-    try {
-      await view[Symbol.asyncDispose]();
-    } catch (error) {
-      this.#options.log.error("The cached lists of an MCP server could not be stored.", { error: toError(error) });
-    }
-  }
-
-  #make(key: string, servers: readonly SessionServer[]): SharedSet {
+  #create(key: string, servers: readonly SessionServer[]): SharedSet {
     const { log, mcp } = this.#options;
     const lease = this.#supervisor.acquire(servers);
     const view = new ServerView(lease, {
@@ -164,7 +163,7 @@ export class ServerSets implements AsyncDisposable {
     return { key, servers, lease, view, users: 0 };
   }
 
-  /** One after the other, until somebody does. */
+  /** Asks the users of the server one after the other, until one signs in. */
   async #askToSignIn(url: string, ...[data, signal]: Parameters<AskToSignIn>): ReturnType<AskToSignIn> {
     for (const asker of [...this.#askers].filter((each) => each.uses(url))) {
       try {
@@ -181,26 +180,26 @@ export class ServerSets implements AsyncDisposable {
 interface ConnectorOptions {
   readonly log: Logger;
   readonly policy: ServerPolicy;
-  /** Where what people signed in with is kept: the user's own folder. */
+  /** The folder of OAuth credentials, which belongs to the user. */
   readonly credentialsDirectory: string;
-  /** Has somebody sign in to the server at an address. */
+  /** Lets a user sign in to the server at a URL. */
   readonly askToSignIn: (url: string) => AskToSignIn;
-  /** Asks a session for the tokens of its own. Absent: there are no such sessions. */
+  /** Requests the tokens of a session that provides its own. Absent: there are no such sessions. */
   readonly askForToken?: (owner: string) => AskForToken;
-  /** Whether there is anybody who could be asked to sign in to the server at an address. */
+  /** Whether a user can be asked to sign in to the server at a URL. */
   readonly isAttended: (url: string) => boolean;
 }
 
-/** Connects a host's MCP servers, and has people sign in where one wants it. */
+/** Connects a host's MCP servers, and lets users sign in to those that require it. */
 export interface OwnedConnector extends Disposable {
   readonly connect: ServerConnector;
-  /** Has somebody sign in anew. Settles when that is done, or when nobody does. */
+  /** Lets a user sign in again. Settles when this has succeeded or failed. */
   signIn(spec: McpServerSpec): Promise<void>;
-  /** How a server is signed in to. Undefined: it is not, or not by OAuth. */
+  /** The OAuth session of a server. Undefined: the server does not use OAuth. */
   oauthOf(spec: McpServerSpec): Promise<ServerOAuth> | undefined;
 }
 
-/** The client is imported when the first server is: most programs need none, and it takes longer than all the rest. */
+/** Imports the MCP client with the first server, since most programs need none and it is the largest module. */
 export function createConnector(options: ConnectorOptions): OwnedConnector {
   const { log, policy } = options;
   const sessions = new Map<string, Promise<ServerOAuth>>();
@@ -232,7 +231,7 @@ export function createConnector(options: ConnectorOptions): OwnedConnector {
   };
 }
 
-/** Whoever wrote a token into the configuration wants that one used. */
+/** A token in the configuration takes precedence over OAuth. */
 function hasAuthorization({ headers }: RemoteServerSpec): boolean {
   return Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
 }
@@ -240,17 +239,17 @@ function hasAuthorization({ headers }: RemoteServerSpec): boolean {
 async function openOAuth({ name, url, headers, oauth }: RemoteServerSpec, options: ConnectorOptions): Promise<ServerOAuth> {
   const { log, askToSignIn, isAttended } = options;
   const owner = oauth?.owner;
-  const [{ createOAuth }, store] = await Promise.all([import("../mcp/oauth/oauth-session.ts"), openCredentials(owner, options)]);
+  const [oauthModule, store] = await Promise.all([import("../mcp/oauth/server-oauth.ts"), openCredentials(owner, options)]);
   if (owner !== undefined) {
     const acquire = options.askForToken?.(owner);
     const people = { authorize: askToSignIn(url), acquire, isAttended: () => acquire !== undefined || isAttended(url) };
-    return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+    return new oauthModule.ServerOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
   }
   const people = { authorize: askToSignIn(url), isAttended: () => isAttended(url) };
-  return createOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
+  return new oauthModule.ServerOAuth({ serverName: name, serverUrl: url, spec: oauth, headers, store, ...people, log });
 }
 
-/** What belongs to one session ends with it. */
+/** The credentials of a single session are kept in memory. */
 async function openCredentials(owner: string | undefined, { credentialsDirectory, log }: ConnectorOptions): Promise<CredentialStore> {
   if (owner !== undefined) return (await import("../mcp/oauth/file-credentials.ts")).createMemoryCredentials();
   return (await import("../mcp/oauth/file-credentials.ts")).createFileCredentials({ directory: credentialsDirectory, log });

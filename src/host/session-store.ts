@@ -10,27 +10,13 @@ import { readLogLines, toRecord } from "../io/log/read-log.ts";
 import type { SessionEvent } from "../session/history/events.ts";
 import { isSessionId } from "../session/session-config.ts";
 
-/** What the head of a log tells of a session. */
+/** A stored session, with the records at the beginning of its log. */
 export interface StoredSession {
   readonly sessionId: string;
   readonly records: readonly LogRecord[];
   readonly modifiedTime: Date;
-  /** Whether a process has it open, this one included. */
+  /** Whether any process has it open, including this one. */
   readonly isInUse: boolean;
-}
-
-/** The logs of sessions in a folder of their own, one folder each. Several hosts and processes may share it. */
-export interface SessionStore {
-  /** @throws HostError `SESSION_EXISTS`, `SESSION_IN_USE`, `SESSION_STORE` when nothing can be written there. */
-  create(sessionId: string): Promise<AppendLog>;
-  /** @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`, `SESSION_STORE`. */
-  open(sessionId: string): Promise<AppendLog>;
-  /** Reads a log, whoever has it open. @throws HostError `SESSION_NOT_FOUND`. */
-  read(sessionId: string): Promise<LogContents>;
-  /** The sessions there are, the last changed first. */
-  list(): Promise<readonly StoredSession[]>;
-  /** Deletes all of a session, its large results included. @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
-  delete(sessionId: string): Promise<void>;
 }
 
 // Enough for the options and the first prompt.
@@ -38,66 +24,83 @@ const headBytes = 64 * 1024;
 
 interface SessionStoreOptions {
   readonly sessionsDirectory: string;
-  /** False: nothing is ever stored there. */
+  /** False: nothing is stored. */
   readonly storesSessions: boolean;
 }
 
-export function createSessionStore(
-  { sessionsDirectory: directory, storesSessions }: SessionStoreOptions,
-  onDiagnostic: (diagnostic: Diagnostic) => void,
-): SessionStore {
-  const pathsOf = (sessionId: string): Paths => {
-    const folder = join(directory, sessionId);
-    return { folder, log: join(folder, "events.jsonl"), lock: join(folder, "events.jsonl.lock") };
-  };
-  const existing = async (sessionId: string, minBytes = 1): Promise<Paths> => {
-    const paths = pathsOf(sessionId);
-    if (!isSessionId(sessionId) || (await sizeOf(paths.log)) < minBytes)
-      throw storesSessions ? notFound(sessionId, directory) : notStored(sessionId);
-    return paths;
-  };
-  const openLog = (sessionId: string, { log, lock }: Paths, mayHaveRecords: boolean): Promise<AppendLog> =>
-    locked(sessionId, lock, async (held) => {
-      if (!mayHaveRecords && (await sizeOf(log)) > 0) throw exists(sessionId);
-      return endingWith(openFileLog(log, { onDiagnostic }), held);
-    });
+/** The logs of sessions, each in a folder of its own. Several hosts and processes may share the directory. */
+export class SessionStore {
+  readonly #directory: string;
+  readonly #isUsed: boolean;
+  readonly #onDiagnostic: (diagnostic: Diagnostic) => void;
 
-  return {
-    async create(sessionId) {
-      if (!storesSessions) throw new HostError("SESSION_STORE", `This host does not store sessions. ${storingAdvice}`);
-      const paths = pathsOf(sessionId);
-      return inStore(directory, async () => {
-        // Conversations are nobody else's business.
-        await mkdir(paths.folder, { recursive: true, mode: 0o700 });
-        return openLog(sessionId, paths, false);
-      });
-    },
-    async open(sessionId) {
-      const paths = await existing(sessionId);
-      return inStore(directory, () => openLog(sessionId, paths, true));
-    },
-    async read(sessionId) {
-      return readLogLines((await existing(sessionId)).log);
-    },
-    async list() {
-      const sessions: StoredSession[] = [];
-      for (const sessionId of (await namesIn(directory)).filter(isSessionId)) {
-        const session = await readStored(sessionId, pathsOf(sessionId));
-        if (session !== undefined) sessions.push(session);
-      }
-      return sessions.sort((a, b) => b.modifiedTime.getTime() - a.modifiedTime.getTime());
-    },
-    async delete(sessionId) {
-      const paths = await existing(sessionId, 0);
-      const grave = join(directory, `.deleted-${randomUUID()}`);
-      await locked(sessionId, paths.lock, async (held) => {
-        // All at once, and with its lock: nobody can open the half of it that is left.
-        await rename(paths.folder, grave);
-        held.release();
-      });
-      await rm(grave, { recursive: true, force: true });
-    },
-  };
+  constructor({ sessionsDirectory, storesSessions }: SessionStoreOptions, onDiagnostic: (diagnostic: Diagnostic) => void) {
+    this.#directory = sessionsDirectory;
+    this.#isUsed = storesSessions;
+    this.#onDiagnostic = onDiagnostic;
+  }
+
+  /** @throws HostError `SESSION_EXISTS`, `SESSION_IN_USE`, `SESSION_STORE` when the directory is not writable. */
+  async create(sessionId: string): Promise<AppendLog> {
+    if (!this.#isUsed) throw new HostError("SESSION_STORE", `This host does not store sessions. ${storingAdvice}`);
+    const paths = this.#pathsOf(sessionId);
+    return inStore(this.#directory, async () => {
+      // Only the user may read conversations.
+      await mkdir(paths.folder, { recursive: true, mode: 0o700 });
+      return this.#openLog(sessionId, paths, false);
+    });
+  }
+
+  /** @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`, `SESSION_STORE`. */
+  async open(sessionId: string): Promise<AppendLog> {
+    const paths = await this.#find(sessionId);
+    return inStore(this.#directory, () => this.#openLog(sessionId, paths, true));
+  }
+
+  /** Reads a log, even while it is in use. @throws HostError `SESSION_NOT_FOUND`. */
+  async read(sessionId: string): Promise<LogContents> {
+    return readLogLines((await this.#find(sessionId)).log);
+  }
+
+  /** The stored sessions, the most recently changed first. */
+  async list(): Promise<readonly StoredSession[]> {
+    const sessions: StoredSession[] = [];
+    for (const sessionId of (await namesIn(this.#directory)).filter(isSessionId)) {
+      const session = await readStored(sessionId, this.#pathsOf(sessionId));
+      if (session !== undefined) sessions.push(session);
+    }
+    return sessions.sort((a, b) => b.modifiedTime.getTime() - a.modifiedTime.getTime());
+  }
+
+  /** Deletes a session with its large results. @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */
+  async delete(sessionId: string): Promise<void> {
+    const paths = await this.#find(sessionId, 0);
+    const grave = join(this.#directory, `.deleted-${randomUUID()}`);
+    await locked(sessionId, paths.lock, async (held) => {
+      // Renamed first, under the lock, so that no process can open a half-deleted session.
+      await rename(paths.folder, grave);
+      held.release();
+    });
+    await rm(grave, { recursive: true, force: true });
+  }
+
+  #pathsOf(sessionId: string): Paths {
+    const folder = join(this.#directory, sessionId);
+    return { folder, log: join(folder, "events.jsonl"), lock: join(folder, "events.jsonl.lock") };
+  }
+
+  async #find(sessionId: string, minBytes = 1): Promise<Paths> {
+    const paths = this.#pathsOf(sessionId);
+    if (isSessionId(sessionId) && (await sizeOf(paths.log)) >= minBytes) return paths;
+    throw this.#isUsed ? notFound(sessionId, this.#directory) : notStored(sessionId);
+  }
+
+  #openLog(sessionId: string, { log, lock }: Paths, mayHaveRecords: boolean): Promise<AppendLog> {
+    return locked(sessionId, lock, async (held) => {
+      if (!mayHaveRecords && (await sizeOf(log)) > 0) throw exists(sessionId);
+      return endingWith(openFileLog(log, { onDiagnostic: this.#onDiagnostic }), held);
+    });
+  }
 }
 
 interface Paths {
@@ -117,6 +120,7 @@ async function locked<T>(sessionId: string, path: string, use: (lock: FileLock) 
   }
 }
 
+/** Releases the lock when the log is closed. */
 function endingWith(log: AppendLog, lock: FileLock): AppendLog {
   return {
     append: (record) => log.append(record),
@@ -148,7 +152,7 @@ async function readStored(sessionId: string, { log, lock }: Paths): Promise<Stor
       await file.close();
     }
   } catch {
-    // Deleted meanwhile, or no session at all: it is not one that could be resumed.
+    // The session was just deleted, or the folder is not a session.
     return undefined;
   }
 }
@@ -172,7 +176,7 @@ async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size;
   } catch {
-    // Not there, or not to be seen: nothing that could be resumed.
+    // The file does not exist or cannot be accessed.
     return -1;
   }
 }
@@ -207,8 +211,8 @@ function processOf({ pid, host }: LockHolder): string {
 export type ExportFormat = "jsonl" | "markdown";
 
 /**
- * Writes a session's events down: as they are, one JSON object a line, or as a page to read.
- * @throws HostError `EXPORT_FORMAT` for another format, `EXPORT_TOO_LARGE` for what no text can hold.
+ * Formats a session's events as JSON lines or as Markdown.
+ * @throws HostError `EXPORT_FORMAT` for another format, `EXPORT_TOO_LARGE` when the result exceeds the length of a string.
  */
 export function exportEvents(sessionId: string, events: readonly SessionEvent[], format: ExportFormat): string {
   if (format !== "jsonl" && format !== "markdown")
@@ -234,7 +238,7 @@ function toPage(sessionId: string, events: readonly SessionEvent[]): string {
 type Data = Readonly<Record<string, unknown>>;
 type Section = (data: Data, title: string) => readonly string[];
 
-/** What a reader is shown of each type of event; of the others nothing. */
+/** The Markdown of each type of event. Other types are left out. */
 const sections: ReadonlyMap<string, Section> = new Map(
   Object.entries<Section>({
     "session.start": ({ startTime, options }, title) => [`Started ${textOf(startTime) || title}.`, fenced(json(options), "json")],
@@ -260,7 +264,7 @@ function titleOf({ timestamp, agentId }: SessionEvent): string {
   return `${agentId === undefined ? "" : ` (agent ${agentId})`} · ${timestamp}`;
 }
 
-/** A fence longer than any in the text, so that the text cannot end it. */
+/** Uses a fence that is longer than any in the text, so that the text cannot end it. */
 function fenced(text: string, language: string): string {
   let fence = "```";
   for (const [run] of text.matchAll(/`{3,}/g)) if (run.length >= fence.length) fence = `${run}\``;

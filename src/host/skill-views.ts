@@ -7,90 +7,112 @@ import type { SkillStore } from "../skills/store/skill-store.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { ResolvedHostOptions } from "./host-options.ts";
 
-/** The skills as sessions see them: equal views of one snapshot give one object, so a thousand sessions resolve once. */
-export interface SkillViews {
-  /** `roots` and `disabled` come on top of the host's own. */
-  resolve(roots: readonly string[], disabled: readonly string[]): ResolvedSkills;
-  /** The active ones, after those of plugins' tool sources that are not switched off and whose names no folder has. */
-  skills(roots: readonly string[], disabled: readonly string[]): readonly SkillEntry[];
-  /** What the active ones of folders offer beside tools. The same object until something of it may be different. */
-  offers(roots: readonly string[], disabled: readonly string[]): PromptAndResourceSource;
-  setDisabled(name: string, isDisabled: boolean): void;
-  /** Tells that `resolve` may give something else now. */
-  subscribe(listener: () => void): Disposable;
+interface JoinedSkills {
+  readonly ofPlugins: readonly SkillEntry[];
+  readonly all: readonly SkillEntry[];
 }
 
-export function createSkillViews(options: ResolvedHostOptions, store: SkillStore, plugins: PluginHost): SkillViews {
-  const disabledHere = new Set(options.disabledSkills);
-  const changed = new Emitter<{ changed: undefined }>((error) => options.log.error("A skill listener failed.", { error }));
-  let snapshot: SkillsSnapshot | undefined;
-  let resolved = new Map<string, ResolvedSkills>();
-  const joined = new WeakMap<ResolvedSkills, { readonly of: readonly SkillEntry[]; readonly all: readonly SkillEntry[] }>();
-  let listings = 0;
-  const offered = new WeakMap<ResolvedSkills, { readonly listings: number; readonly source: PromptAndResourceSource }>();
-  store.onResources(() => {
-    listings++;
-    changed.emit("changed", undefined);
-  });
-  store.subscribe(() => changed.emit("changed", undefined));
-  plugins.subscribe(() => changed.emit("changed", undefined));
-  return {
-    resolve(roots, disabled) {
-      if (snapshot !== store.snapshot) {
-        snapshot = store.snapshot;
-        resolved = new Map();
-      }
-      const disabledSkills = new Set([...disabledHere, ...disabled]);
-      const { skillDirectories } = plugins;
-      const key = JSON.stringify([skillDirectories, roots, [...disabledSkills].sort()]);
-      const known =
-        resolved.get(key) ??
-        resolveOverrides(snapshot, {
-          roots: [...plugins.skillDirectories, ...options.packageRoots, ...options.roots, ...roots],
-          optionalRoots: new Set([...options.optionalRoots, ...plugins.skillDirectories]),
-          disabledSkills,
-          conflicts: options.conflicts,
-        });
-      resolved.set(key, known);
-      return known;
-    },
-    skills(roots, disabled) {
-      const own = this.resolve(roots, disabled);
-      if (plugins.skills.length === 0) return own.skills;
-      const known = joined.get(own);
-      if (known?.of === plugins.skills) return known.all;
-      const hidden = new Set([...disabledHere, ...disabled, ...own.skills.map(({ name }) => name)]);
-      const all = [...plugins.skills.filter(({ name }) => !hidden.has(name) && !hidden.has("*")), ...own.skills];
-      joined.set(own, { of: plugins.skills, all });
-      return all;
-    },
-    offers(roots, disabled) {
-      const own = this.resolve(roots, disabled);
-      const known = offered.get(own);
-      if (known?.listings === listings) return known.source;
-      const source = sourceOf(own);
-      offered.set(own, { listings, source });
-      return source;
-    },
-    setDisabled(name, isDisabled) {
-      if (isDisabled === disabledHere.has(name)) return;
-      if (isDisabled) disabledHere.add(name);
-      else disabledHere.delete(name);
-      changed.emit("changed", undefined);
-    },
-    subscribe: (listener) => changed.on("changed", listener),
-  };
+interface SkillFeatures {
+  readonly listings: number;
+  readonly source: PromptAndResourceSource;
 }
 
-function sourceOf({ offers: { prompts, resources, resourceTemplates } }: ResolvedSkills): PromptAndResourceSource {
-  return {
-    kind: "skill",
-    id: "skills",
-    prompts,
-    // The files of the skills are looked for when somebody reads this.
-    get resources() {
-      return resources.resources;
-    },
-    resourceTemplates,
-  };
+/** The skills as sessions see them. Equal views of one snapshot share one result, so that many sessions resolve once. */
+export class SkillViews {
+  readonly #options: ResolvedHostOptions;
+  readonly #store: SkillStore;
+  readonly #plugins: PluginHost;
+  readonly #disabled: Set<string>;
+  readonly #changed: Emitter<{ changed: undefined }>;
+  readonly #joined = new WeakMap<ResolvedSkills, JoinedSkills>();
+  readonly #features = new WeakMap<ResolvedSkills, SkillFeatures>();
+  #snapshot: SkillsSnapshot | undefined;
+  #resolved = new Map<string, ResolvedSkills>();
+  /** Counts the changes of resource files. */
+  #listings = 0;
+
+  constructor(options: ResolvedHostOptions, store: SkillStore, plugins: PluginHost) {
+    this.#options = options;
+    this.#store = store;
+    this.#plugins = plugins;
+    this.#disabled = new Set(options.disabledSkills);
+    this.#changed = new Emitter((error) => options.log.error("A skill listener failed.", { error }));
+    store.onResources(() => {
+      this.#listings++;
+      this.#emitChanged();
+    });
+    store.subscribe(() => this.#emitChanged());
+    plugins.subscribe(() => this.#emitChanged());
+  }
+
+  /** `roots` and `disabled` are added to the host's own. */
+  resolve(roots: readonly string[], disabled: readonly string[]): ResolvedSkills {
+    if (this.#snapshot !== this.#store.snapshot) {
+      this.#snapshot = this.#store.snapshot;
+      this.#resolved = new Map();
+    }
+    const { packageRoots, optionalRoots, conflicts, roots: ownRoots } = this.#options;
+    const { skillDirectories } = this.#plugins;
+    const disabledSkills = new Set([...this.#disabled, ...disabled]);
+    const key = JSON.stringify([skillDirectories, roots, [...disabledSkills].sort()]);
+    const known =
+      this.#resolved.get(key) ??
+      resolveOverrides(this.#snapshot, {
+        roots: [...skillDirectories, ...packageRoots, ...ownRoots, ...roots],
+        optionalRoots: new Set([...optionalRoots, ...skillDirectories]),
+        disabledSkills,
+        conflicts,
+      });
+    this.#resolved.set(key, known);
+    return known;
+  }
+
+  /** The active skills of folders, after those of plugins' tool sources that are not disabled and whose names no folder uses. */
+  skills(roots: readonly string[], disabled: readonly string[]): readonly SkillEntry[] {
+    const own = this.resolve(roots, disabled);
+    const ofPlugins = this.#plugins.skills;
+    if (ofPlugins.length === 0) return own.skills;
+    const known = this.#joined.get(own);
+    if (known?.ofPlugins === ofPlugins) return known.all;
+    const hidden = new Set([...this.#disabled, ...disabled, ...own.skills.map(({ name }) => name)]);
+    const all = [...ofPlugins.filter(({ name }) => !hidden.has(name) && !hidden.has("*")), ...own.skills];
+    this.#joined.set(own, { ofPlugins, all });
+    return all;
+  }
+
+  /** The prompts and resources of the active skills of folders. The same object until one of them may have changed. */
+  offers(roots: readonly string[], disabled: readonly string[]): PromptAndResourceSource {
+    const own = this.resolve(roots, disabled);
+    const known = this.#features.get(own);
+    if (known?.listings === this.#listings) return known.source;
+    const { prompts, resources, resourceTemplates } = own.offers;
+    const source: PromptAndResourceSource = {
+      kind: "skill",
+      id: "skills",
+      prompts,
+      // Lists the files of the skills on first access.
+      get resources() {
+        return resources.resources;
+      },
+      resourceTemplates,
+    };
+    this.#features.set(own, { listings: this.#listings, source });
+    return source;
+  }
+
+  setDisabled(name: string, isDisabled: boolean): void {
+    if (isDisabled === this.#disabled.has(name)) return;
+    if (isDisabled) this.#disabled.add(name);
+    else this.#disabled.delete(name);
+    this.#emitChanged();
+  }
+
+  /** Calls `listener` when `resolve` may return another result. */
+  subscribe(listener: () => void): Disposable {
+    return this.#changed.on("changed", listener);
+  }
+
+  #emitChanged(): void {
+    this.#changed.emit("changed", undefined);
+  }
 }

@@ -16,14 +16,14 @@ import type { ReadSkill } from "./read-skill-folder.ts";
 
 export interface Packed {
   readonly source: string;
-  /** The skills' folders in it. */
+  /** The skill folders in it. */
   readonly folders: readonly string[];
   readonly skills: readonly ReadSkill[];
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly unpacked: UnpackedTarball;
 }
 
-/** Looks at what was packed as whoever installs it will. */
+/** Checks a packed package from the point of view of its installation. */
 export async function checkPacked(
   packed: Packed,
   { reader, signal }: Pick<PackOptions, "reader" | "signal">,
@@ -124,7 +124,7 @@ function hasEngines({ engines }: Readonly<Record<string, unknown>>): boolean {
   return typeof engines === "object" && engines !== null && Object.hasOwn(engines, "skillhost");
 }
 
-/** What modules import must come with the package: in the folder of whoever installs it there is nothing else. */
+/** Imports must come with the package: its installation folder contains nothing else. */
 function checkImports({ source, manifest, unpacked }: Packed): readonly Diagnostic[] {
   const groups = ["dependencies", "peerDependencies", "optionalDependencies"].map((group) => manifest[group]);
   const known = new Set([
@@ -142,7 +142,7 @@ function checkImports({ source, manifest, unpacked }: Packed): readonly Diagnost
   });
 }
 
-/** The packages that a module imports, types aside. */
+/** The packages that a module imports, except for types. */
 function importsOf(file: string): ReadonlySet<string> {
   const read = readTextFile(file, maxDocumentBytes);
   const module = read.ok ? parseModule(file, read.text) : undefined;
@@ -167,7 +167,7 @@ function isTypeOnly(node: object): boolean {
   return importKind === "type" || exportKind === "type";
 }
 
-/** A signature is about every file of the skill: one that differs in the tarball makes it wrong for whoever installs it. */
+/** A signature covers every file of the skill: a single different file in the tarball makes it invalid. */
 function checkSigned(folder: string, packed: string): readonly Diagnostic[] {
   if (!existsSync(join(folder, signatureFileName))) return [];
   const refuse = (path: string, message: string): Diagnostic => ({

@@ -6,21 +6,21 @@ import { HostError } from "../base/errors.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { confinePath, isInside } from "../io/confine-path.ts";
 
-/** Something that changes in a project's `node_modules`. Paths are relative to the project, with forward slashes. */
+/** A change in a project's `node_modules`. Paths are relative to the project, with forward slashes. */
 export type Change =
-  /** What was staged takes this place. */
+  /** Moves a staged folder to this path. */
   | { readonly kind: "put"; readonly path: string; readonly staged: string }
   | { readonly kind: "link"; readonly path: string; readonly target: string }
   | { readonly kind: "remove"; readonly path: string };
 
-/** The folder that what is installed is prepared in. It is on the same disk as where it goes, so that it can be moved there. */
+/** The folder in which packages are prepared. It is on the same disk as the project, so that they can be renamed into place. */
 export interface Staging {
   readonly project: string;
   readonly folder: string;
 }
 
 const stagingPrefix = ".skillhost-";
-// What a command may change beside packages.
+// The files that a command may change besides packages.
 export const manifests: readonly string[] = ["package.json", "package-lock.json", "skillhost-lock.json", "node_modules/.package-lock.json"];
 
 export async function openStaging(project: string): Promise<Staging> {
@@ -30,8 +30,8 @@ export async function openStaging(project: string): Promise<Staging> {
 }
 
 /**
- * What has just been done, when changes are made or taken back. `away`: what was there has been moved to the staging
- * folder; `placed`: what is new has been moved from there; `undone`: and back. `settled`: the journal is gone.
+ * A completed step of a commit or a rollback. `away`: the old package has been moved to the staging folder; `placed`: the new one has
+ * been moved from there; `undone`: a move was reversed. `settled`: the journal is deleted.
  */
 export interface CommitStep {
   readonly kind: "journal" | "away" | "placed" | "manifests" | "settled" | "undone" | "returned" | "restored";
@@ -39,11 +39,11 @@ export interface CommitStep {
 }
 
 export interface CommitOptions {
-  /** Told of each step. The process may end, or this may throw, at any of them. */
+  /** Called after each step. The process may end, or this may throw, at any of them. */
   onStep?(step: CommitStep): void;
 }
 
-/** Deletes what was staged, and what was moved there. */
+/** Deletes the staging folder with everything in it. */
 export async function closeStaging({ folder }: Staging): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
@@ -51,16 +51,15 @@ export async function closeStaging({ folder }: Staging): Promise<void> {
 interface Journal {
   readonly staging: string;
   readonly changes: readonly Change[];
-  /** The texts of the manifests from before; null: there was none. */
+  /** The previous texts of the manifests; null for a file that did not exist. */
   readonly manifests: Readonly<Record<string, string | null>>;
 }
 
 /**
- * Carries out all changes, then `finish`, which writes the manifests; or none of it. A journal is written first, so that
- * whoever comes after a process that was killed in the middle can take back what that had done: see `recoverProject`.
- * Each package moves as a whole: at no moment is one half there. One that takes the place of another is absent between two
- * renames, since no system that Node.js runs on exchanges folders for it; nothing else is done between these two, and as
- * long as one may be absent the journal is there, and both versions are in the staging folder.
+ * Applies all changes, then `finish`, which writes the manifests; or none of it. A journal is written first, so that after a process was
+ * killed the next one can roll back: see `recoverProject`. Each package moves as a whole, so it is never half there. A replaced package
+ * is absent between two renames, because no system that Node.js supports can exchange folders; nothing else happens between these two,
+ * and as long as one may be absent the journal exists and the staging folder has both versions.
  */
 export async function commitChanges(
   staging: Staging,
@@ -81,13 +80,13 @@ export async function commitChanges(
     await takeBack(project, journal);
     throw error;
   }
-  // From here on it is done: what is left is to clean up.
+  // The commit is complete here; only cleaning up is left.
   await rm(journalOf(project), { force: true });
   onStep?.({ kind: "settled" });
   await closeStaging(staging);
 }
 
-/** Takes back what a killed process had begun, and deletes what others had staged. Only for who holds the project's lock. */
+/** Rolls back what a killed process began, and deletes abandoned staging folders. The caller must hold the project's lock. */
 export async function recoverProject(project: string, options: CommitOptions = {}): Promise<readonly string[]> {
   const journal = readJournal(project);
   if (journal !== undefined) await takeBack(project, journal, options);
@@ -96,12 +95,12 @@ export async function recoverProject(project: string, options: CommitOptions = {
   return journal?.changes.map(({ path }) => path) ?? [];
 }
 
-/** Links are made in the staging folder, so that placing one is a rename, too. */
+/** Creates links in the staging folder, so that placing one is a rename too. */
 function stageLinks(changes: readonly Change[], { project, folder }: Staging): void {
   const isWindows = process.platform === "win32";
   for (const [index, change] of changes.entries()) {
     if (change.kind !== "link") continue;
-    // A junction has an absolute target, which would be made out from where the link is now.
+    // A junction has an absolute target, which would be resolved from its current folder.
     const target = isWindows ? resolve(project, dirname(change.path), change.target) : change.target;
     symlinkSync(target, stagedLink(folder, index), isWindows ? "junction" : "dir");
   }
@@ -113,7 +112,7 @@ function carryOut(change: Change, index: number, { project, folder }: Staging, o
   if (!place.ok) throw new HostError("PACKAGES_PLACE", `${change.path} cannot be changed. ${place.message}`);
   const isReplaced = isThere(path);
   if (change.kind !== "remove") mkdirSync(dirname(path), { recursive: true });
-  // One right after the other: in between there is no package of that name.
+  // Without a pause: between these two renames the package is absent.
   if (isReplaced) renameSync(path, trashOf(folder, index));
   if (isReplaced) onStep?.({ kind: "away", path: change.path });
   if (change.kind === "remove") return;
@@ -121,16 +120,16 @@ function carryOut(change: Change, index: number, { project, folder }: Staging, o
   onStep?.({ kind: "placed", path: change.path });
 }
 
-/** Each step is one rename, so what has been done shows in what lies where; the steps not taken are left alone. */
+/** Each step is one rename, so the positions of the folders show what has been done; missing steps are skipped. */
 async function takeBack(project: string, journal: Journal, { onStep }: CommitOptions = {}): Promise<void> {
   const folder = join(project, journal.staging);
   for (const [index, change] of [...journal.changes.entries()].reverse()) {
     const path = join(project, change.path);
     const trash = trashOf(folder, index);
     const had = isThere(trash);
-    // Taking back may have been interrupted, too: what lies here has been taken away from there once.
+    // The rollback may have been interrupted too: this folder has already been moved away once.
     const isUndone = isThere(`${trash}-undone`);
-    // What was staged is not there any more: it has been placed.
+    // The staged folder no longer exists: it has been placed.
     const isPlaced = change.kind !== "remove" && !isThere(stagedOf(change, index, { project, folder })) && isThere(path);
     if (!isUndone && isPlaced) {
       renameSync(path, `${trash}-undone`);
@@ -166,24 +165,24 @@ function readJournal(project: string): Journal | undefined {
   const file = journalOf(project);
   try {
     const journal = JSON.parse(readFileSync(file, "utf8")) as Journal;
-    // Without the folder nobody can tell what has been done, and what was there before is gone.
+    // Without the staging folder the completed steps are unknown and the old packages are lost.
     if (isOurs(journal, project) && isThere(join(project, journal.staging))) return journal;
   } catch {
-    // Not of ours: they are written as a whole.
+    // Not written by skillhost, which writes journals atomically.
   }
   throw new HostError("PACKAGES_JOURNAL", `${file} cannot be read. Check node_modules, run "npm ci", and delete that file.`);
 }
 
-/** A journal says what is moved and deleted, and one may have come with the project: only what we write is followed. */
+/** A journal decides what is moved and deleted, and may come with the project: only journals in our own form are followed. */
 function isOurs({ staging, changes, manifests: texts }: Journal, project: string): boolean {
   const isPlain = (path: unknown): path is string =>
     typeof path === "string" && !path.split(/[\\/]/).some((part) => part === "" || part === "..");
   const isStaged = (path: string): boolean => isPlain(path) && isInside(staging, path);
   return (
     /^node_modules[\\/]\.skillhost-[0-9a-f]{12}$/.test(staging) &&
-    // Nor through a link that leads elsewhere.
+    // Paths must not lead through a link out of the project.
     [staging, ...changes.map(({ path }) => dirname(path))].every((path) => confinePath(project, path).ok) &&
-    // An absolute path has an empty first part.
+    // The first part of an absolute path is empty.
     changes.every(({ path }) => isPlain(path) && path.split("/").includes("node_modules")) &&
     changes.every((change) => change.kind !== "put" || isStaged(change.staged)) &&
     Object.entries(texts).every(([name, text]) => manifests.includes(name) && (text === null || typeof text === "string"))
@@ -202,19 +201,19 @@ function stagedOf(change: Exclude<Change, { kind: "remove" }>, index: number, { 
   return change.kind === "put" ? join(project, change.staged) : stagedLink(folder, index);
 }
 
-/** Also as a link that leads nowhere. */
+/** True also for a broken link. */
 function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
 const journalName = ".skillhost-journal.json";
 
-/** What a command that moves packages of a project has begun. It goes when all of that is done, or taken back. */
+/** The journal of a command that moves packages of a project, deleted after its completion or rollback. */
 function journalOf(project: string): string {
   return join(project, "node_modules", journalName);
 }
 
-/** Whether a command is moving packages of a project, or was killed while it did. */
+/** Whether a command is moving packages of a project, or was killed while doing so. */
 export function isUnsettled(project: string): boolean {
   return existsSync(journalOf(project));
 }

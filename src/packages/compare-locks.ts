@@ -4,22 +4,22 @@ import { HostError } from "../base/errors.ts";
 import { type LockedPackage, type LockedSkill, lockFileName, type PackagesLock, readLock } from "./lock-file.ts";
 import { type LockOptions, lockProject, sameRecord } from "./lock-project.ts";
 
-/** Something that is not as the lock has it. */
+/** A difference from the lock file. */
 export interface Drift {
   readonly kind: "package" | "skill" | "version" | "source" | "file" | "tool" | "permission";
-  /** The package or skill, and the file or tool of it. */
+  /** The package or skill, with its file or tool. */
   readonly subject: string;
   readonly message: string;
-  /** What the lock has and what there is, `- …` and `+ …`. */
+  /** The lines of the lock file and of the project, `- …` and `+ …`. */
   readonly diff?: readonly string[];
 }
 
 interface CompareOptions {
-  /** What was found was read without running anything: a tool that is missing there may be one that a module computes. */
+  /** The project was read without running anything: a tool that is missing there may be computed by a module. */
   readonly isUnrun?: boolean;
 }
 
-/** What differs, in the order of names. Empty: nothing does. */
+/** The differences, sorted by name. */
 export function compareLocks(locked: PackagesLock, found: PackagesLock, { isUnrun = false }: CompareOptions = {}): readonly Drift[] {
   const all: readonly Drift[] = [
     ...compareNames(locked.packages, found.packages).flatMap(([name, before, now]) =>
@@ -48,7 +48,7 @@ function comparePackage(name: string, before: LockedPackage, now: LockedPackage)
   return [...found, ...compareFiles(name, before.files, now.files)];
 }
 
-/** Tools whose definition one of the two does not know are told apart by the files alone. */
+/** Tools whose definition is unknown on one side are compared only by their files. */
 export function compareSkill(subject: string, before: LockedSkill, now: LockedSkill): readonly Drift[] {
   const found: Drift[] = [];
   if (before.name !== now.name) found.push(changed("skill", subject, "has another name", before.name, now.name));
@@ -65,7 +65,7 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
         diff: diffLines([...one.definition, ...(one.uses ?? [])], [...other.definition, ...(other.uses ?? [])]),
       });
     } else {
-      // A lock that was written before uses were recorded does not know them; the digests of the files do.
+      // An older lock file has no uses; the digests of the files cover them.
       const uses = one.uses === undefined ? [] : diffLines(one.uses, other.uses ?? []);
       if (uses.length > 0) found.push({ kind: "tool", subject: tool, message: "has a different implementation", diff: uses });
     }
@@ -73,7 +73,7 @@ export function compareSkill(subject: string, before: LockedSkill, now: LockedSk
   return found;
 }
 
-/** The lines that only one of two lists has. */
+/** The lines that only one of the two lists contains. */
 function diffLines(before: readonly string[], now: readonly string[]): readonly string[] {
   const removed = before.filter((line) => !now.includes(line)).map((line) => `- ${line}`);
   const added = now.filter((line) => !before.includes(line)).map((line) => `+ ${line}`);
@@ -124,9 +124,9 @@ export interface VerifyOutcome {
 }
 
 /**
- * Compares every byte of what is there with the lock. What is the same as the lock knows is not read as a skill, and
- * nothing of it is run, unless `runs` is true; of what is not, the tools are told that are defined differently, as far as their files say.
- * @throws HostError `PACKAGES_LOCK` when there is no lock.
+ * Compares every byte of the project with the lock file. Unchanged folders are not read as skills, and nothing is run unless `runs` is
+ * true; for changed ones, differently defined tools are reported as far as their files show.
+ * @throws HostError `PACKAGES_LOCK` when there is no lock file.
  */
 export async function verifyProject(
   project: string,
@@ -141,7 +141,7 @@ export async function verifyProject(
   return { drift: compareLocks(locked, found), ...countsOf(locked) };
 }
 
-/** Reads the lock that there must be. */
+/** Reads the lock file, which must exist. */
 export function needLock(project: string): PackagesLock {
   const lock = readLock(project);
   if (lock !== undefined) return lock;

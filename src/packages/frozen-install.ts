@@ -13,13 +13,13 @@ import { fitsMachine, lockedPaths, type WantedPackage } from "./resolve-tree.ts"
 import { type StagedPackage, stagedFolder, stagePackages } from "./stage-packages.ts";
 
 export interface FrozenOutcome extends VerifyOutcome {
-  /** What was installed, `name@version`. */
+  /** The installed packages, as `name@version`. */
   readonly installed: readonly string[];
 }
 
 /**
- * Installs what package-lock.json and the lock say, and nothing else. With any drift, of package.json, of a tarball, of a
- * file or a tool, nothing is installed and the drift is told.
+ * Installs exactly what package-lock.json and the lock file state. Any difference, of package.json, of a tarball, of a file or a tool,
+ * prevents the installation and is reported.
  * @throws HostError `PACKAGES_LOCK`, `PACKAGE_INTEGRITY`, `PACKAGE_TARBALL`, `PACKAGES_BUSY`; npm's own errors.
  */
 export async function installFrozen(context: InstallContext): Promise<FrozenOutcome> {
@@ -78,7 +78,7 @@ async function commit(
   const changes = missing.map((wanted) => toChange(wanted, staging)).toSorted((a, b) => (a.path < b.path ? -1 : 1));
   try {
     await commitChanges(staging, changes, async () => {
-      // Read anew, so that the lock's own words about tools are held against the files.
+      // Read again without the lock file, so that its statements about tools are compared with the files.
       const found = await lockProject(folder, { ...context, expected: Object.keys(lock.packages) });
       const drift = compareLocks(lock, found, { isUnrun: true });
       if (drift.length > 0) throw new Drifted(drift);
@@ -86,7 +86,7 @@ async function commit(
     });
     return { drift: [], installed: missing.map(({ name, version }) => `${name}@${version}`), ...countsOf(lock) };
   } catch (error) {
-    // It has been taken back.
+    // The commit has been rolled back.
     if (error instanceof Drifted) return { drift: error.drift, installed: [], ...countsOf(lock) };
     throw error;
   }
@@ -98,7 +98,7 @@ function toChange(wanted: WantedPackage, staging: Staging): Change {
   return { kind: "put", path, staged: relative(staging.project, stagedFolder(staging, wanted)) };
 }
 
-/** What package.json asks for must be what package-lock.json was made for. */
+/** package.json must match the dependencies in package-lock.json. */
 function manifestDrift(project: string): readonly Drift[] {
   const manifest = readManifest(project);
   const { packages } = readManifest(project, "package-lock.json") as { packages?: Record<string, Record<string, unknown>> };
@@ -118,7 +118,7 @@ function manifestDrift(project: string): readonly Drift[] {
 
 const groups = ["dependencies", "devDependencies", "optionalDependencies"] as const;
 
-/** The two locks must speak of the same tarballs. What lies in the project is compared, too. */
+/** Both lock files must name the same tarballs. Packages inside the project are compared too. */
 function lockDrift(project: string, lock: PackagesLock): readonly Drift[] {
   const locked = lockedPaths(project);
   return Object.entries(lock.packages).flatMap(([name, known]): readonly Drift[] => {
@@ -145,7 +145,7 @@ function driftOfStaged({ wanted, folder }: StagedPackage, lock: PackagesLock, us
   return isNew ? [{ kind: "package", subject: wanted.name, message: "contains skills but is not in skillhost-lock.json" }] : [];
 }
 
-/** All that package-lock.json has for this machine. */
+/** The packages in package-lock.json for this machine. */
 function wantedPackages(project: string): readonly WantedPackage[] {
   const manifest = readManifest(project);
   const direct = new Set(groups.flatMap((group) => Object.keys((manifest[group] as object | undefined) ?? {})));

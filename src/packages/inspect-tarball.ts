@@ -11,13 +11,13 @@ import { foldedName } from "../trust/folder-digests.ts";
 
 export interface TarballLimits {
   readonly files: number;
-  /** Bytes of one file. */
+  /** The limit for one file, in bytes. */
   readonly fileBytes: number;
-  /** Bytes of all files together. */
+  /** The limit for all files together, in bytes. */
   readonly bytes: number;
-  /** Bytes of the tarball itself. */
+  /** The limit for the tarball itself, in bytes. */
   readonly packedBytes: number;
-  /** How many times larger the contents may be than the tarball, above one megabyte. */
+  /** The maximum ratio of contents to tarball, above one megabyte. */
   readonly ratio: number;
 }
 
@@ -35,9 +35,9 @@ export interface TarballSummary {
 }
 
 /**
- * Looks through a package's tarball before anything of it is written: names that lead out of their folder, links, devices,
- * names that some systems take for one, and what is larger than a package has any reason to be are refused.
- * @throws HostError `PACKAGE_TARBALL` naming the entry and what is wrong with it.
+ * Inspects a package's tarball before anything is written: paths out of the folder, links, devices, names that some systems treat as
+ * equal, and unreasonable sizes are refused.
+ * @throws HostError `PACKAGE_TARBALL` naming the entry and the problem.
  */
 export async function inspectTarball(
   packed: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
@@ -56,7 +56,7 @@ export async function inspectTarball(
   gunzip.on("data", (chunk: Buffer) => {
     inspection.unpacked(chunk.length);
     if (inspection.isRefused) return;
-    // What follows the end of the archive would be kept by the parser, and copied with each chunk.
+    // The parser would keep data after the end of the archive and copy it with each chunk.
     if (inspection.hasEnded) inspection.trailing(chunk.length);
     else parser.write(chunk);
   });
@@ -65,7 +65,7 @@ export async function inspectTarball(
   });
   gunzip.on("end", () => parser.end());
   try {
-    // What cannot be unpacked is never asked for more.
+    // A failing unpacker never requests more data, so wait for either.
     await Promise.race([feed(packed, gunzip, inspection), done]);
     await done;
   } catch (error) {
@@ -84,7 +84,7 @@ async function feed(
   for await (const chunk of packed) {
     inspection.packed(chunk.length);
     if (inspection.isRefused) return;
-    // The next chunk when this one has been looked at, so that little is held at a time.
+    // Waits until each chunk is inspected, so that little is held in memory.
     await new Promise<void>((resolve, reject) => {
       gunzip.write(chunk as Buffer, (error) => (error ? reject(error) : resolve()));
       inspection.onStop = resolve;
@@ -100,7 +100,7 @@ interface TarEntry {
   resume(): void;
 }
 
-/** Archives are padded to whole records, which are far smaller. */
+/** Archives are padded to whole records, which are much smaller than this. */
 const maxTrailing = 1024 * 1024;
 
 class Inspection {
@@ -110,7 +110,7 @@ class Inspection {
   onStop: () => void = () => {};
   readonly #limits: TarballLimits;
   readonly #names = new Map<string, string>();
-  /** Each with a file in it. */
+  /** Each folder, with one file in it. */
   readonly #folders = new Map<string, string>();
   #files = 0;
   #bytes = 0;
@@ -130,7 +130,7 @@ class Inspection {
   unpacked(bytes: number): void {
     this.#unpacked += bytes;
     const { ratio, bytes: most } = this.#limits;
-    // Headers count too: a million empty files is a bomb as well.
+    // Headers count too: a million empty files is also a decompression bomb.
     if (this.#unpacked > most * 1.5) this.#refuse(`It is larger than ${megabytes(most)} when unpacked.`);
     else if (this.#unpacked > 1024 * 1024 && this.#unpacked > ratio * this.#packed) {
       this.#refuse(`It is more than ${ratio} times larger when unpacked.`);
@@ -172,14 +172,14 @@ class Inspection {
     const other = this.#names.get(folded) ?? this.#folders.get(folded) ?? this.#fileAbove(folded);
     this.#names.set(folded, path);
     for (let end = folded.lastIndexOf("/"); end > 0; end = folded.lastIndexOf("/", end - 1)) {
-      // A folder is noted with all that it lies in.
+      // The parents of a known folder are known too.
       if (this.#folders.has(folded.slice(0, end))) break;
       this.#folders.set(folded.slice(0, end), path);
     }
     return other === undefined ? undefined : `has the same name as ${JSON.stringify(other)} on some systems.`;
   }
 
-  /** A file in whose place this one needs a folder. */
+  /** The file whose path this entry needs as a folder. */
   #fileAbove(folded: string): string | undefined {
     for (let end = folded.lastIndexOf("/"); end > 0; end = folded.lastIndexOf("/", end - 1)) {
       const file = this.#names.get(folded.slice(0, end));
@@ -196,7 +196,7 @@ class Inspection {
   }
 }
 
-// npm drops the first part of each name, whatever it is.
+// npm drops the first part of each path.
 function faultOfName(path: string): string | undefined {
   if (path.includes("\0")) return "has a NUL character in its name.";
   if (/^[\\/]/.test(path) || /^[a-z]:/i.test(path)) return "has an absolute name.";
@@ -211,7 +211,7 @@ function faultOfName(path: string): string | undefined {
     .find((fault) => fault !== undefined);
 }
 
-/** macOS passes over characters that nobody sees, Windows over dots and spaces at the end; the last is a short name of Windows'. */
+/** macOS ignores invisible characters, Windows trailing dots and spaces; `git~1` is a Windows short name. */
 function isGitFolder(part: string): boolean {
   const folded = foldedName(part).replace(/[. ]+$/, "");
   return folded === ".git" || /^git~\d+$/.test(folded) || folded.startsWith(".git:");
@@ -236,13 +236,13 @@ function refusal(why: string): HostError {
   return new HostError("PACKAGE_TARBALL", `This tarball was not unpacked. ${why}`);
 }
 
-/** A tarball's contents in a folder of their own, which goes when this is disposed of. */
+/** The contents of a tarball in a temporary folder, which disposing of this deletes. */
 export interface UnpackedTarball extends Disposable {
   readonly folder: string;
   readonly files: readonly { readonly path: string; readonly size: number }[];
 }
 
-/** @throws HostError `PACKAGE_TARBALL` for what no package may hold. */
+/** Unpacks a tarball after inspection. @throws HostError `PACKAGE_TARBALL` for forbidden contents. */
 export async function unpackTarball(tarball: Buffer): Promise<UnpackedTarball> {
   await inspectTarball([tarball]);
   const folder = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-unpacked-")));

@@ -14,7 +14,7 @@ import type { SkillReader } from "./read-skill-folder.ts";
 import { changesFor, type ResolvedTree, resolveTree, type TreeRequest } from "./resolve-tree.ts";
 import { inspectNamed, stagedFolder, stagePackages } from "./stage-packages.ts";
 
-/** What commands that install have in common. */
+/** The context of commands that install packages. */
 export interface InstallContext {
   readonly project: PackageProject;
   readonly npm: NpmOptions;
@@ -22,20 +22,20 @@ export interface InstallContext {
   readonly signal: AbortSignal;
   /** The project's own skill directories. */
   readonly roots: readonly string[];
-  /** Told what is being done, for whoever waits. */
+  /** Receives progress messages for the user. */
   onProgress(text: string): void;
-  /** Looks at a package that is staged, before anything of it can run. What is an error keeps it out. */
+  /** Judges a staged package before any of its code can run. An error prevents its installation. */
   judge(found: PreviewedPackage): Promise<readonly Diagnostic[]>;
 }
 
 export interface ChangeOptions extends InstallContext {
   readonly request: TreeRequest;
-  /** Packages without skills are none of ours to add. */
+  /** Refuses to add packages without skills. */
   readonly needsSkills: boolean;
   confirm(preview: Preview, diagnostics: readonly Diagnostic[]): Promise<boolean>;
 }
 
-/** How it ended. `recovered`: what an interrupted command had left behind and was taken back, by path. */
+/** The outcome. `recovered`: paths that were rolled back after an interrupted command. */
 export type ChangeOutcome = WithoutRecovery & { readonly recovered: readonly string[] };
 
 type WithoutRecovery =
@@ -45,13 +45,13 @@ type WithoutRecovery =
       readonly kind: "done";
       readonly preview: Preview;
       readonly diagnostics: readonly Diagnostic[];
-      /** How the lock differs from the one before. */
+      /** The differences from the previous lock file. */
       readonly lockChanges: readonly Drift[];
     };
 
 /**
- * Changes what a project has: works out what that takes, fetches it to a staging folder, looks at it, asks, and then
- * installs all of it or nothing.
+ * Changes the packages of a project: resolves them, fetches them to a staging folder, inspects them, asks for confirmation, and then
+ * installs all or nothing.
  * @throws HostError `PACKAGE_TARBALL`, `PACKAGE_INTEGRITY`, `PACKAGE_REFUSED`, `PACKAGE_NO_SKILLS`, `PACKAGES_BUSY`; npm's own errors.
  */
 export async function changePackages(options: ChangeOptions): Promise<ChangeOutcome> {
@@ -64,7 +64,7 @@ export async function changePackages(options: ChangeOptions): Promise<ChangeOutc
   }
 }
 
-/** What a waiting command says. */
+/** The message of a waiting command. */
 export const waitingText = "Waiting for another skillhost process that is changing packages here…";
 
 async function change(options: ChangeOptions): Promise<WithoutRecovery> {
@@ -91,7 +91,7 @@ async function change(options: ChangeOptions): Promise<WithoutRecovery> {
   }
 }
 
-/** Carries a tree out, and writes the lock of what is there then. */
+/** Installs a tree, and writes the lock file of the result. */
 async function commit(
   tree: ResolvedTree,
   staging: Staging,
@@ -124,16 +124,16 @@ export async function judgeAll(preview: Preview, { judge }: InstallContext): Pro
 export function progressOf(
   onProgress: (text: string) => void,
 ): (done: number, all: number, wanted: { name: string; version: string }) => void {
-  let told = performance.now();
+  let reportedAt = performance.now();
   return (done, all, { name, version }) => {
-    // Few lines for many packages.
-    if (done < all && performance.now() - told < 500) return;
-    told = performance.now();
+    // Limits the number of lines for many packages.
+    if (done < all && performance.now() - reportedAt < 500) return;
+    reportedAt = performance.now();
     onProgress(`Fetched ${done} of ${all}: ${name}@${version}`);
   };
 }
 
-/** A package may be there as a dependency of another, or be named in another group. */
+/** The package may already be installed as a transitive dependency, or be listed in another group. */
 function changesManifest({ request, project }: ChangeOptions): boolean {
   return (request.add?.length ?? 0) + (request.remove?.length ?? 0) > 0 && existsSync(join(project.folder, "package.json"));
 }

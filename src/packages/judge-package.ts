@@ -5,7 +5,7 @@ import type { TrustSettings } from "../trust/trust-settings.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import type { PreviewedPackage } from "./preview.ts";
 
-/** What the policy on signatures says about a package's skills, where they were staged. An error keeps the package out. */
+/** Applies the signature policy to the staged skills of a package. An error prevents its installation. */
 export function judgePackage({ name, skills }: PreviewedPackage, { skills: trust }: TrustSettings): readonly Diagnostic[] {
   return skills.flatMap((skill): readonly Diagnostic[] => {
     const admission = trust?.admit(skill.folder, { scope: "package" });
@@ -33,8 +33,8 @@ function refused(name: string, path: string): Diagnostic {
 }
 
 /**
- * Where a package says that it was built, if its registry has attestations of that, or if they are required. An error
- * keeps the package out; what is wrong where nothing is required is a warning.
+ * Checks where a package was built, if its registry has attestations or the policy requires them. An error prevents its installation; if
+ * nothing is required, a problem is a warning.
  */
 export async function checkProvenance(
   { name, version, integrity, resolved }: Pick<PreviewedPackage, "name" | "version" | "integrity" | "resolved">,
@@ -58,13 +58,13 @@ export async function checkProvenance(
   }
 }
 
-/** Undefined: the registry has none. */
+/** Undefined when the registry has no attestations. */
 async function fetchAttestations(spec: string, npm: NpmOptions): Promise<unknown> {
   const { default: pacote } = await import("pacote");
   const manifest = await pacote.manifest(spec, npm as Parameters<typeof pacote.manifest>[1]);
   const { attestations } = (manifest.dist ?? {}) as { attestations?: { url?: unknown } };
   if (typeof attestations?.url !== "string") return undefined;
   const { default: fetch } = await import("npm-registry-fetch");
-  // From the registry that serves the package, whatever host the address names: mirrors leave it as it is.
+  // From the registry that serves the package, whatever host the URL names: mirrors keep the original URL.
   return fetch.json(new URL(attestations.url).pathname, npm as Parameters<typeof fetch.json>[1]);
 }

@@ -7,26 +7,26 @@ import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { LockedTool } from "./read-skill-folder.ts";
 
-/** A skill as a lock records it. */
+/** A skill in a lock file. */
 export interface LockedSkill {
   readonly name: string;
   readonly version?: string | undefined;
   readonly tools: Readonly<Record<string, LockedTool>>;
-  /** What its manifest declares that its tools reach. */
+  /** The permissions that its manifest declares for its tools. */
   readonly permissions?: SkillPermissions | undefined;
 }
 
-/** A package that brings skills. Paths are relative to its folder, with forward slashes. */
+/** A package with skills. Paths are relative to its folder, with forward slashes. */
 export interface LockedPackage {
   readonly version: string;
-  /** Where its tarball came from; absent for a link. */
+  /** The URL of its tarball; absent for a link. */
   readonly resolved?: string | undefined;
-  /** sha512 of that, as npm writes it. */
+  /** The sha512 of the tarball, in npm's form. */
   readonly integrity?: string | undefined;
-  /** The folder that it is a link to, from the project. */
+  /** The target of a link, relative to the project. */
   readonly link?: string | undefined;
   readonly skills: Readonly<Record<string, LockedSkill>>;
-  /** The sha256 of every file. */
+  /** The sha256 digest of every file. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -35,7 +35,7 @@ export interface LockedLocalSkill extends LockedSkill {
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** `skillhost-lock.json`: what was looked at and agreed to. */
+/** `skillhost-lock.json`: what was reviewed and accepted. */
 export interface PackagesLock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
   /** By folder, relative to the project. */
@@ -47,8 +47,8 @@ const version = 1;
 const maxBytes = 64 * 1024 * 1024;
 
 /**
- * Reads the lock of a project; undefined where there is none.
- * @throws HostError `PACKAGES_LOCK` when it is no lock, or one of a later version.
+ * Reads the lock file of a project; undefined if it does not exist.
+ * @throws HostError `PACKAGES_LOCK` for an invalid lock file, or one of a later version.
  */
 export function readLock(project: string): PackagesLock | undefined {
   const file = join(project, lockFileName);
@@ -60,7 +60,7 @@ export function readLock(project: string): PackagesLock | undefined {
     const { lockfileVersion, ...rest } = isRecord(value) ? value : mustBe("the lock", "an object");
     if (lockfileVersion !== version)
       throw unusable(file, `Its lockfileVersion is ${JSON.stringify(lockfileVersion)}, but this version of skillhost supports ${version}.`);
-    // What a hand left out of the file reads as empty: the comparison will say so.
+    // Missing fields of an edited file are read as empty; the comparison reports them.
     const { packages = {}, skills = {} } = readFields<Partial<PackagesLock>>(
       rest,
       "lock",
@@ -90,7 +90,7 @@ export async function writeLock(project: string, lock: PackagesLock): Promise<vo
   await writeFileAtomic(join(project, lockFileName), lockText(lock), { inside: project });
 }
 
-/** Sorted, and a fact a line, so that a change shows in a review as what it is. */
+/** Sorted, with one fact per line, so that reviews show changes clearly. */
 function lockText({ packages, skills }: PackagesLock): string {
   return `${JSON.stringify({ lockfileVersion: version, packages: sortKeys(packages), skills: sortKeys(skills) }, null, 2)}\n`;
 }

@@ -24,23 +24,23 @@ import { lockedPaths, type TreeRequest } from "./resolve-tree.ts";
 export interface LockOptions {
   readonly reader: SkillReader;
   readonly signal: AbortSignal;
-  /** The skill directories of the project itself. Those of them that lie outside are nobody's to lock. */
+  /** The project's own skill directories. Directories outside of the project are not locked. */
   readonly roots: readonly string[];
-  /** What is the same as here is taken from here, and not read again. */
+  /** Unchanged entries are copied from this lock file and not read again. */
   readonly before?: PackagesLock | undefined;
-  /** Packages that count even when they bring no skill any more. */
+  /** Packages that are included even if they no longer contain skills. */
   readonly expected?: readonly string[];
-  /** Told of each package or skill that was read. */
+  /** Called after each package or skill is read. */
   onRead?(name: string): void;
 }
 
-/** A package of a project that brings skills, and where they are. */
+/** A package with skills, and their folders. */
 interface SkillPackageFolder {
   readonly installed: InstalledPackage;
   readonly skills: readonly string[];
 }
 
-/** The installed direct dependencies of a project whose skills it uses. */
+/** Returns the installed direct dependencies whose skills a project uses. */
 export function skillPackages(project: string, expected: readonly string[] = []): readonly SkillPackageFolder[] {
   return listSkillSources(project).packages.flatMap((installed) => {
     const skills = findPackageSkills(installed.folder, installed.manifest).folders;
@@ -48,15 +48,15 @@ export function skillPackages(project: string, expected: readonly string[] = [])
   });
 }
 
-/** The folders of a project's own skills. */
+/** Returns the folders of a project's own skills. */
 function localSkills(project: string, roots: readonly string[]): readonly string[] {
   const folders = roots.filter((root) => projectOfRoot(root) === undefined).flatMap((root) => discoverRoot(root).folders);
   return [...new Set(folders)].filter((folder) => isInside(project, folder) && !/[\\/]node_modules[\\/]/.test(folder)).sort();
 }
 
 /**
- * Writes down what a project has: its packages that bring skills, and its own skills.
- * @throws HostError `PACKAGES_UNREADABLE` when files of them cannot be listed.
+ * Creates the lock of a project: its packages with skills, and its own skills.
+ * @throws HostError `PACKAGES_UNREADABLE` when their files cannot be listed.
  */
 export async function lockProject(project: string, options: LockOptions): Promise<PackagesLock> {
   const locked = lockedPaths(project);
@@ -106,13 +106,13 @@ async function lockLocal(folder: string, known: LockedLocalSkill | undefined, op
 async function lockSkill(folder: string, { reader, signal }: LockOptions): Promise<LockedSkill> {
   signal.throwIfAborted();
   const skill = await reader.read(folder, signal);
-  // One that does not load is locked all the same: by its files.
+  // A skill that does not load is locked too, by its files.
   if (!("name" in skill)) return { name: basename(folder), tools: {} };
   const { name, version, tools, permissions } = skill;
   return { name, ...(version !== undefined && { version }), tools, ...(permissions && { permissions }) };
 }
 
-/** The digest of every file below a folder but those of packages within. */
+/** The digests of all files below a folder, except for nested packages. */
 export function filesOf(folder: string): Readonly<Record<string, string>> {
   const { files, problems } = digestFolder(folder);
   const fatal = problems.filter(({ code }) => code !== "TRUST_NODE_MODULES");
@@ -125,7 +125,7 @@ export function filesOf(folder: string): Readonly<Record<string, string>> {
   return Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Signatures are in no list that they sign, but their bytes count as any others do. */
+/** A signature does not list itself, but its bytes count like any others. */
 function signaturesIn(folder: string, paths: Iterable<string>): readonly string[] {
   const folders = new Set([...paths].map((path) => path.slice(0, path.lastIndexOf("/") + 1)));
   return [...new Set(["", ...folders])].map((at) => `${at}${signatureFileName}`).filter((path) => existsSync(join(folder, path)));
@@ -145,8 +145,8 @@ function unreadable(folder: string, { file, message }: Diagnostic): HostError {
 }
 
 /**
- * Notes in package.json, under `skillhost.packages`, whose skills somebody wanted by adding the package, and forgets those
- * that are taken away. `before`: the dependencies before the change.
+ * Records added packages in package.json under `skillhost.packages`, and removes those that were removed. `before`: the dependencies
+ * before the change.
  */
 export async function recordPackages(project: string, { add = [], remove = [] }: TreeRequest, before: readonly string[]): Promise<void> {
   const manifest = readManifest(project);
@@ -168,7 +168,7 @@ export async function recordPackages(project: string, { add = [], remove = [] }:
   await writeFileAtomic(file, `${JSON.stringify(changed, undefined, indent)}\n`, { inside: project });
 }
 
-/** The dependency that a specification names. */
+/** The name of the dependency that a specification means. */
 function nameOf(spec: string, project: string, manifest: Readonly<Record<string, unknown>>): string | undefined {
   if (!spec.startsWith("file:")) return /^(?:@[^/@]+\/)?[^/@]+/.exec(spec)?.[0];
   const path = resolve(project, spec.slice(5));

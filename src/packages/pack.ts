@@ -15,29 +15,29 @@ import { leftOf, type PackOptions } from "./packed-files.ts";
 import type { ReadSkill } from "./read-skill-folder.ts";
 
 export interface PackedPackage {
-  /** The folder that was packed. */
+  /** The packed folder. */
   readonly folder: string;
   readonly name: string;
   readonly version: string;
   readonly manifest: Readonly<Record<string, unknown>>;
-  /** The keys that package.json did not have. */
+  /** The keys that were missing in package.json. */
   readonly added: readonly string[];
   readonly tarball: Buffer;
   /** `name-1.0.0.tgz` */
   readonly fileName: string;
   readonly integrity: string;
   readonly files: readonly { readonly path: string; readonly size: number }[];
-  /** What of the skills' folders is not packed. */
+  /** The files of the skill folders that are not packed. */
   readonly left: readonly string[];
   readonly skills: readonly ReadSkill[];
-  /** No errors: with one, nothing is packed. */
+  /** Contains no errors: an error prevents packing. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Makes an ordinary npm tarball of a folder with skills, of a skill's own folder too. What came of it is unpacked and
- * looked at: the skills in it must be those of the folder, and nothing in it may be a secret. Scripts are not run.
- * @throws HostError `PACK_REFUSED` with what is wrong as its cause's diagnostics, `PACK_NO_SKILLS`, `PACK_NAME`, `PACK_VERSION`.
+ * Packs a folder with skills, or a skill's own folder, as an ordinary npm tarball. The result is unpacked and checked: it must contain
+ * the skills of the folder and no secrets. Scripts are not run.
+ * @throws HostError `PACK_REFUSED` with its diagnostics, `PACK_NO_SKILLS`, `PACK_NAME`, `PACK_VERSION`.
  */
 export async function packSkills(folder: string, options: PackOptions): Promise<PackedPackage> {
   const source = resolve(folder);
@@ -105,7 +105,7 @@ async function readAll(
   return { skills, diagnostics };
 }
 
-/** As npm packs: by `files`, .npmignore and .gitignore, with the manifest, README and licence always. */
+/** Packs as npm does: by `files`, .npmignore and .gitignore, always with the manifest, README and licence. */
 async function pack(folder: string, npm: NpmOptions): Promise<Buffer> {
   const [{ default: pacote }, { default: Arborist }] = await Promise.all([import("pacote"), import("@npmcli/arborist")]);
   return pacote.tarball(`file:${folder}`, { ...npm, Arborist, ignoreScripts: true, _isRoot: true } as Parameters<typeof pacote.tarball>[1]);
@@ -120,7 +120,7 @@ function describe(
   return {
     name,
     version,
-    // As npm reads it: with what was packed.
+    // The manifest as it was packed.
     manifest: readManifest(folder),
     tarball,
     fileName: `${name.replace(/^@/, "").replace("/", "-")}-${version}.tgz`,
@@ -148,7 +148,7 @@ function copyOf(source: string): { readonly folder: string; remove(): Promise<vo
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** A signature covers package.json: without the new one, the skill could never be signed as it is packed. */
+/** A signature covers package.json, so the completed package.json must stay for signing. */
 function isToBeSigned(error: unknown): boolean {
   if (!(error instanceof PackRefused)) return false;
   const errors = error.diagnostics.filter(({ severity }) => severity === "error");

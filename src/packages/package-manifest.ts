@@ -6,17 +6,17 @@ import type { ReadSkill } from "./read-skill-folder.ts";
 
 export interface CompletedManifest {
   readonly manifest: Readonly<Record<string, unknown>>;
-  /** The keys that were missing. Empty: it is as its author wrote it. */
+  /** The missing keys. Empty: it is unchanged. */
   readonly added: readonly string[];
 }
 
-/** Search hints of the field: registries and other hosts find packages with skills by them. */
+/** Keywords by which registries and other hosts find packages with skills. */
 const skillKeywords = ["agent-skill", "skillhost"];
 
 /**
- * The package.json that a folder with skills needs to be a package. What its author wrote stays; what is missing is taken
- * from the skill: name, version, description, files, keywords, engines.
- * @throws HostError `PACK_NAME` when neither says a name that npm allows.
+ * Completes the package.json that a folder with skills needs. The author's fields stay; missing ones come from the skill: name, version,
+ * description, files, keywords, engines.
+ * @throws HostError `PACK_NAME` when neither has a name that npm allows.
  */
 export function completeManifest(folder: string, skills: readonly ReadSkill[], isOwnSkill: boolean): CompletedManifest {
   const written = readManifest(folder);
@@ -31,7 +31,7 @@ export function completeManifest(folder: string, skills: readonly ReadSkill[], i
     engines: isOwnSkill && skill?.engines["skillhost"] !== undefined ? { skillhost: skill.engines["skillhost"] } : undefined,
   };
   const isNew = Object.keys(written).length === 0;
-  // How modules are to be read is decided where there is none yet; and without "files" npm packs all there is.
+  // `type` is only added to a new package.json; without `files` npm would pack everything.
   const keys = Object.keys(wanted).filter((key) => wanted[key] !== undefined && (isNew || (key !== "type" && key !== "files")));
   const added = keys.filter((key) => !Object.hasOwn(written, key));
   const manifest: Record<string, unknown> = { ...Object.fromEntries(added.map((key) => [key, wanted[key]])), ...written };
@@ -44,7 +44,7 @@ export function completeManifest(folder: string, skills: readonly ReadSkill[], i
   return { manifest: inOrder(manifest), added };
 }
 
-/** What a skill is made of, as far as it lies at the top of its folder: hidden files, tests and what tools leave stay at home. */
+/** The top-level entries of a skill that belong into its package: without hidden files, tests and leftovers of tools. */
 export function packableEntries(folder: string): readonly string[] {
   const left = /^(?:\.|node_modules$|tests?$|package(?:-lock)?\.json$|.*\.tgz$|.*\.test\.|.*\.log$)/;
   return readdirSync(folder)

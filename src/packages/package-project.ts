@@ -8,31 +8,31 @@ import { isReallyInside } from "../io/confine-path.ts";
 import { type FileLock, takeFileLock } from "../io/file-lock.ts";
 import { isUnsettled, manifests, recoverProject } from "./commit.ts";
 
-/** A folder with a package.json whose dependencies bring skills. */
+/** A folder with a package.json whose dependencies contain skills. */
 export interface PackageProject {
   readonly folder: string;
-  /** `user`: it belongs to the person, and to no project. */
+  /** `user`: the packages of the user, outside of any project. */
   readonly scope: "project" | "user";
 }
 
 interface ProjectClaim extends Disposable {
-  /** What an interrupted command had left behind and was taken back, in words. */
+  /** The paths that were rolled back after an interrupted command. */
   readonly recovered: readonly string[];
 }
 
 interface ClaimOptions {
   readonly signal: AbortSignal;
-  /** `any`: nothing is installed, so it may be another's than npm's. */
+  /** `any`: nothing is installed, so another package manager may manage the project. */
   readonly manager?: "npm" | "any";
-  /** Told once when somebody else is at it. */
+  /** Called once when another process holds the lock. */
   onWait(): void;
 }
 
 const longestWait = 120_000;
 
 /**
- * Makes this process the only one that installs in a project, and takes back what one that was killed had begun.
- * @throws HostError `PACKAGES_BUSY` when another one does not end; `PACKAGES_MANAGER` when npm does not manage the project.
+ * Locks a project for installations by this process, and rolls back what a killed one began.
+ * @throws HostError `PACKAGES_BUSY` when another process does not finish; `PACKAGES_MANAGER` when npm does not manage the project.
  */
 export async function claimProject(project: PackageProject, { signal, manager = "npm", onWait }: ClaimOptions): Promise<ProjectClaim> {
   if (manager === "npm") refuseOtherManagers(project.folder);
@@ -48,12 +48,12 @@ export async function claimProject(project: PackageProject, { signal, manager = 
   }
 }
 
-/** The file that whoever changes a project's packages holds. */
+/** The lock file of processes that change a project's packages. */
 function projectLock(folder: string): string {
   return join(folder, "node_modules", ".skillhost.lock");
 }
 
-/** npm's own library writes through links, and git stores them. */
+/** npm's library writes through links, and git can store links. */
 function refuseLinksOut(folder: string): void {
   const linked = ["node_modules", ...manifests].find((name) => !isReallyInside(folder, join(folder, name)));
   if (linked === undefined) return;
@@ -96,20 +96,20 @@ async function waitForLock(path: string, signal: AbortSignal, onWait: () => void
   }
 }
 
-/** How a project is for who is about to read its packages. */
+/** The state of a project's packages before they are read. */
 export type Settled =
   | { readonly kind: "settled" }
-  /** A command was killed here. What it had begun has been taken back: these paths. */
+  /** A command was killed here, and its changes to these paths were rolled back. */
   | { readonly kind: "recovered"; readonly paths: readonly string[] }
-  /** A command is still at work: what is there may be of before and of after it. */
+  /** A command is still running: packages may be partly old and partly new. */
   | { readonly kind: "busy" };
 
 const longestSettling = 10_000;
 
 /**
- * Has who reads a project's packages see them as they were before a command or as they are after it: waits while one moves
- * them, and takes back what one that was killed had begun. Costs one look at the disk when there is nothing to do.
- * @throws HostError `PACKAGES_JOURNAL`; the system's error where node_modules may not be written to.
+ * Waits until a project's packages are consistent: while a command moves them, and after a killed one by rolling back. Costs one file
+ * system access when there is nothing to do.
+ * @throws HostError `PACKAGES_JOURNAL`; the system's error where node_modules cannot be written.
  */
 export async function settleProject(project: string, signal: AbortSignal): Promise<Settled> {
   const deadline = Date.now() + longestSettling;

@@ -8,25 +8,25 @@ import type { NpmOptions } from "./npm-options.ts";
 import { packableEntries } from "./package-manifest.ts";
 import type { SkillReader } from "./read-skill-folder.ts";
 
-/** Which files of a skill's folder `pack` and `publish` take. */
+/** The files of a skill that `pack` and `publish` take. */
 export interface PackedFiles {
-  /** The folder of the package that the skill belongs to: its own folder, or one above it. */
+  /** The folder of the skill's package: its own folder, or one above it. */
   readonly root: string;
-  /** Paths from the skill's folder, with forward slashes. The signature is among them if it exists and is packed. */
+  /** Paths relative to the skill's folder, with forward slashes, including the signature if it exists and is packed. */
   readonly files: ReadonlySet<string>;
-  /** What stays behind: files, and folders (with a slash at the end) of which nothing is packed. */
+  /** The files that are not packed, and folders (with a trailing slash) without any packed file. */
   readonly left: readonly string[];
 }
 
 /**
- * Lists the files of a skill as npm packs them: by `files`, .npmignore and .gitignore of the package that the skill belongs to. A skill
- * that is no package yet is listed with the package.json that `pack` would write. Files whose names say that they hold secrets are never listed.
+ * Lists the files of a skill as npm packs them: by `files`, .npmignore and .gitignore of the skill's package. A skill that is not a
+ * package yet is listed with the package.json that `pack` would write. Files whose names indicate secrets are never listed.
  */
 export async function listPackedFiles(folder: string): Promise<PackedFiles> {
   const skill = realpathSync.native(folder);
   for (const root of packageRoots(skill)) {
     const files = await packedBelow(root, skill);
-    // A package may ship other things: its skills are then for its own authors.
+    // A package may publish other things and keep its skills for its own authors.
     if (files.size > 0) return { root, files, left: leftOf(skill, files) };
   }
   const files = await packedBelow(skill, skill);
@@ -38,7 +38,7 @@ export function isSignaturePacked({ files }: PackedFiles): boolean {
 }
 
 /**
- * Adds the signature of a skill to `files` of its package.json, if that is what leaves it out.
+ * Adds the signature of a skill to `files` of its package.json if that excludes it.
  * @returns the changed package.json; undefined when nothing was changed.
  */
 export async function packSignature(folder: string, { root }: PackedFiles): Promise<string | undefined> {
@@ -54,7 +54,7 @@ export async function packSignature(folder: string, { root }: PackedFiles): Prom
   return file;
 }
 
-/** The folder itself and those above it whose packages contain the skill, up to the end of the repository. */
+/** The folder itself and its ancestors with packages, up to the root of the repository. */
 function packageRoots(skill: string): readonly string[] {
   const roots: string[] = [];
   for (let at = skill; ; at = dirname(at)) {
@@ -73,7 +73,7 @@ async function packedBelow(root: string, skill: string): Promise<ReadonlySet<str
   return new Set(below.filter((path) => !isSecretFile(path)));
 }
 
-/** What of a folder is not among these files of it, without what systems and git leave there. */
+/** The files of a folder that are not in this set, except for files of the system and git. */
 export function leftOf(skill: string, files: ReadonlySet<string>): readonly string[] {
   const folders = foldersOf(files);
   const left: string[] = [];
@@ -94,13 +94,13 @@ export interface PackOptions {
   readonly npm: NpmOptions;
   readonly reader: SkillReader;
   readonly signal: AbortSignal;
-  /** Holds each SKILL.md to the specification. */
+  /** Checks each SKILL.md against the specification. */
   lint(folders: readonly string[]): Promise<readonly Diagnostic[]>;
-  /** Whether a package.json that is missing or incomplete is written. Without it a copy is packed. */
+  /** Whether to write a missing or incomplete package.json. Otherwise a copy is packed. */
   readonly writes: boolean;
 }
 
-/** A file that must not leave this machine, by its name. */
+/** Names of files that must not leave this machine. */
 const secretNames: readonly RegExp[] = [
   /(?:^|\/)\.env(?:\.(?!example$|sample$|template$)[^/]+)?$/i,
   /(?:^|\/)\.(?:npmrc|netrc|pypirc|git-credentials|htpasswd)$/i,
@@ -110,7 +110,7 @@ const secretNames: readonly RegExp[] = [
   /(?:^|\/)(?:service-account|credentials)[^/]*\.json$/i,
 ];
 
-/** What keys and tokens look like, by those who give them out. */
+/** Patterns of keys and tokens, by issuer. */
 const secretTexts: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["a private key", /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/],
   ["an npm token", /\bnpm_[A-Za-z0-9]{36}\b/],
@@ -128,7 +128,7 @@ function isSecretFile(path: string): boolean {
   return secretNames.some((pattern) => pattern.test(path));
 }
 
-/** Why a file looks like a secret; undefined: it does not. */
+/** Why a file looks like a secret; undefined if it does not. */
 export function findSecret(path: string, bytes: Uint8Array): string | undefined {
   if (isSecretFile(path)) return "files with this name contain secrets";
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");

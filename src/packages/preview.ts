@@ -7,38 +7,38 @@ import type { ReadSkill, SkillReader } from "./read-skill-folder.ts";
 import { lockedPaths, type ResolvedTree, type WantedPackage } from "./resolve-tree.ts";
 import type { StagedPackage } from "./stage-packages.ts";
 
-/** What a command is about to do, for a person to agree to. */
+/** What a command is about to do, for the user's consent. */
 export interface Preview {
-  /** Packages that the project names and that come or become another version. */
+  /** Direct dependencies that are added or change their version. */
   readonly packages: readonly PreviewedPackage[];
-  /** What those need beside: `name@version`. */
+  /** Their transitive dependencies: `name@version`. */
   readonly dependencies: readonly string[];
-  /** Names of packages that go. */
+  /** Names of removed packages. */
   readonly removed: readonly string[];
 }
 
 export interface PreviewedPackage {
   readonly name: string;
   readonly version: string;
-  /** The version that it takes the place of. */
+  /** The version that it replaces. */
   readonly replaces?: string;
   readonly resolved?: string;
   readonly integrity?: string;
-  /** The folder that it is linked to. */
+  /** The target folder of a link. */
   readonly link?: string;
   readonly files: number;
   readonly bytes: number;
-  /** It has install scripts, which are not run. */
+  /** The package has install scripts, which are not run. */
   readonly hasScripts: boolean;
   readonly skills: readonly PreviewedSkill[];
-  /** How the tools differ from those that are installed. */
+  /** The differences from the installed tools. */
   readonly changes: readonly Drift[];
 }
 
 export interface PreviewedSkill extends Partial<Omit<ReadSkill, "diagnostics">> {
   /** Relative to the package. */
   readonly path: string;
-  /** Where it lies until it is installed. */
+  /** Its staged folder. */
   readonly folder: string;
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -50,7 +50,7 @@ export interface PreviewOptions {
   readonly lock: PackagesLock | undefined;
 }
 
-/** Reads what is about to be installed where it was staged. Nothing of it is run. */
+/** Describes staged packages before their installation, without running anything. */
 export async function previewTree(tree: ResolvedTree, staged: readonly StagedPackage[], options: PreviewOptions): Promise<Preview> {
   const { project } = options;
   const direct = tree.missing.filter(({ isDirect }) => isDirect);

@@ -5,14 +5,14 @@ import type { PackedPackage } from "./pack.ts";
 
 export interface PublishRequest {
   readonly access?: "public" | "restricted" | undefined;
-  /** The tag that it is installed by when nobody names a version. */
+  /** The distribution tag. Default: latest. */
   readonly tag?: string | undefined;
-  /** Has the build service that this runs in attest where it was built. */
+  /** Creates a provenance attestation of the build service. */
   readonly provenance?: boolean | undefined;
 }
 
 /**
- * Sends a packed package to the registry that npm's configuration names for it, with the token that it has for that.
+ * Publishes a packed package to the registry that npm's configuration determines, with the token for it.
  * @throws HostError `PUBLISH_PRIVATE`, `PUBLISH_EXISTS`, `PUBLISH_DENIED`; npm's own errors.
  */
 export async function publishPackage(packed: PackedPackage, { access, tag, provenance }: PublishRequest, npm: NpmOptions): Promise<void> {
@@ -36,7 +36,7 @@ export async function publishPackage(packed: PackedPackage, { access, tag, prove
   }
 }
 
-/** Where a package of that name is published to. */
+/** The registry for a package of this name. */
 export function registryOf({ name, manifest }: Pick<PackedPackage, "name" | "manifest">, npm: Readonly<Record<string, unknown>>): string {
   const [scope] = name.startsWith("@") ? name.split("/") : [];
   const ofScope = scope === undefined ? undefined : npm[`${scope}:registry`];
@@ -44,7 +44,7 @@ export function registryOf({ name, manifest }: Pick<PackedPackage, "name" | "man
   return String(named ?? ofScope ?? npm["registry"]);
 }
 
-/** Only what says where to and how; it is the package's own file. */
+/** Only publishing options: package.json is the package's own file. */
 function fromManifest({ registry, access, tag }: Record<string, unknown>): Record<string, unknown> {
   return {
     ...(typeof registry === "string" && { registry }),

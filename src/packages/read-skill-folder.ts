@@ -18,37 +18,37 @@ import type { Skill } from "../skills/skill.ts";
 import { FolderListing } from "../skills/store/folder-listing.ts";
 import type { Tool, ToolDefinition } from "../tools/tool.ts";
 
-/** A tool as a lock records it. */
+/** A tool in a lock file. */
 export interface LockedTool {
-  /** `tool.signature`; absent: its definition is computed, and nothing was run to know it. */
+  /** The `tool.signature`; absent if the definition is computed and nothing was run. */
   readonly signature?: string;
-  /** What a model sees of it, line by line, to be read in a review. */
+  /** What a model sees of the tool, as lines for reviews. */
   readonly definition: readonly string[];
-  /** The program that it runs or the address that it calls, with the variables that it sends. Absent: a module answers it. */
+  /** The program or URL that it uses, with the variables that it sends. Absent for a module. */
   readonly uses?: readonly string[];
 }
 
-/** A skill folder as it is known before anybody uses it. */
+/** A skill folder read without using it. */
 export interface ReadSkill {
   readonly name: string;
   readonly description: string;
   readonly version?: string;
   readonly tools: Readonly<Record<string, LockedTool>>;
-  /** MCP servers that it starts, each as its command line or address. */
+  /** Its MCP servers, each as command line or URL. */
   readonly servers: Readonly<Record<string, string>>;
   readonly requires: Readonly<Record<string, string>>;
   readonly engines: Readonly<Record<string, string>>;
-  /** What its manifest declares that its tools reach. */
+  /** The permissions that its manifest declares for its tools. */
   readonly permissions?: SkillPermissions;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 export interface SkillReader extends Disposable {
-  /** Undefined: there is no skill in the folder that could be loaded. */
+  /** Reads a skill folder; returns only diagnostics when it contains no loadable skill. */
   read(folder: string, signal: AbortSignal): Promise<ReadSkill | { readonly diagnostics: readonly Diagnostic[] }>;
 }
 
-/** Reads skills. Unless `runs` is true, no code of theirs is run, and tools whose definition is computed stay unknown. */
+/** Creates a reader of skills. Unless `runs` is true, no code is run, and tools with computed definitions stay unknown. */
 export function createSkillReader({ runs }: { readonly runs: boolean }): SkillReader {
   const loader = createModuleLoader({
     ...providedModules,
@@ -128,8 +128,8 @@ function serverLine(server: unknown): string {
 }
 
 /**
- * Which tools of a module are written out in it, word for word, so that what a model will see of them is known without
- * running it. The rest of its tools are computed.
+ * Finds the tools of a module that are literal in its text, so that what a model will see is known without running it. Other tools are
+ * computed.
  */
 function toolsWrittenIn(file: string): ReadonlySet<string> {
   const read = readTextFile(file, maxDocumentBytes);
@@ -145,10 +145,10 @@ function toolsWrittenIn(file: string): ReadonlySet<string> {
   return new Set(findTools(module).flatMap((tool) => (tool.name !== undefined && isExact(tool) ? [tool.name] : [])));
 }
 
-/** What a tool's signature is made of. */
+/** The fields of a tool's signature. */
 const contract = ["name", "title", "description", "parameters", "inputSchema", "overridesBuiltInTool", "skipPermission"];
 
-/** What a model sees of a tool as lines that a review can compare: one fact a line, in an order of their own. */
+/** What a model sees of a tool, as lines for reviews: one fact per line, in a fixed order. */
 function describeContract(definition: ToolDefinition, isKnown = true): readonly string[] {
   if (!isKnown) return ["(computed: known when its module runs)"];
   const { title, description, parameters, overridesBuiltInTool, skipPermission } = definition;
@@ -173,8 +173,8 @@ function schemaLines(schema: unknown, path: string, depth: number): readonly str
     .map(([key, value]) => `${key} ${JSON.stringify(value)}`);
   const needed = Array.isArray(required) && required.length > 0 ? [`required ${required.toSorted().join(", ")}`] : [];
   const head = [typeof type === "string" ? type : type === undefined ? undefined : JSON.stringify(type), ...needed, ...facts];
-  const told = typeof description === "string" ? [`— ${description}`] : [];
-  const own = `${path}: ${[head.filter((part) => part !== undefined).join("; "), ...told].join(" ")}`.trimEnd();
+  const about = typeof description === "string" ? [`— ${description}`] : [];
+  const own = `${path}: ${[head.filter((part) => part !== undefined).join("; "), ...about].join(" ")}`.trimEnd();
   const members = isRecord(properties) ? Object.entries(properties).sort(([a], [b]) => (a < b ? -1 : 1)) : [];
   return [
     own,

@@ -5,7 +5,7 @@ import { readManifest } from "../skills/store/package-skills.ts";
 import type { Change } from "./commit.ts";
 import type { NpmOptions } from "./npm-options.ts";
 
-/** A package that a project is to have, where, and where it comes from. */
+/** A package that a project must contain, its path, and its source. */
 export interface WantedPackage {
   readonly name: string;
   readonly version: string;
@@ -13,35 +13,35 @@ export interface WantedPackage {
   readonly path: string;
   readonly resolved: string | undefined;
   readonly integrity: string | undefined;
-  /** A folder elsewhere that it is a link to. */
+  /** The target of a link to another folder. */
   readonly target?: string;
-  /** The project itself names it, as opposed to what its dependencies need. */
+  /** True for a direct dependency of the project. */
   readonly isDirect: boolean;
-  /** Install scripts, which are not run. */
+  /** True if it has install scripts, which are not run. */
   readonly hasScripts: boolean;
   readonly hasBins: boolean;
 }
 
-/** What npm's resolution came to, and how to have it on disk. */
+/** The result of npm's resolution, and how to write it to disk. */
 export interface ResolvedTree {
   readonly wanted: readonly WantedPackage[];
-  /** Those that are not there yet, or in another version. */
+  /** The packages that are missing or installed in another version. */
   readonly missing: readonly WantedPackage[];
-  /** Paths of packages that nothing needs any more. */
+  /** Paths of packages that are no longer needed. */
   readonly surplus: readonly string[];
-  /** Writes package.json and package-lock.json, and the commands of these packages into `node_modules/.bin`. */
+  /** Writes package.json, package-lock.json and the executables of these packages in `node_modules/.bin`. */
   save(): Promise<void>;
 }
 
 export interface TreeRequest {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
-  /** Brings these to the newest version that package.json allows. */
+  /** Packages to update to the newest version that package.json allows. */
   readonly update?: readonly string[];
   readonly saveExact?: boolean;
 }
 
-/** Has npm's own resolver work out what a project is to have. Writes nothing. */
+/** Resolves the packages of a project with npm's own resolver. Writes nothing. */
 export async function resolveTree(project: string, request: TreeRequest, npm: NpmOptions): Promise<ResolvedTree> {
   const { default: Arborist } = await import("@npmcli/arborist");
   const options = { ...npm, path: project, savePrefix: request.saveExact === true ? "" : "^", packageLock: true, save: true };
@@ -63,7 +63,7 @@ export async function resolveTree(project: string, request: TreeRequest, npm: Np
     missing,
     surplus: [...new Set(gone)].filter((path) => !kept.has(path) && !isBelow(path, gone, kept) && isThere(project, path)),
     async save() {
-      // Heeded where it stands among the resolver's own options only; without it all packages would be installed again.
+      // Only respected in the resolver's own options; without it all packages would be installed again.
       (arborist.options as { packageLockOnly?: boolean }).packageLockOnly = true;
       await arborist.reify(change as Parameters<typeof arborist.reify>[0]);
       const fresh = new Set(missing.filter(({ hasBins }) => hasBins).map(({ path }) => path));
@@ -73,7 +73,7 @@ export async function resolveTree(project: string, request: TreeRequest, npm: Np
   };
 }
 
-/** Which changes bring a project's `node_modules` to a tree, once `stage` has said where each package was unpacked to. */
+/** The changes that bring a project's `node_modules` to a tree; `stage` returns the folder into which each package was unpacked. */
 export function changesFor({ missing, surplus }: ResolvedTree, stage: (wanted: WantedPackage) => string): readonly Change[] {
   const removals = surplus.map((path): Change => ({ kind: "remove", path }));
   const fresh = missing.map(
@@ -82,11 +82,11 @@ export function changesFor({ missing, surplus }: ResolvedTree, stage: (wanted: W
         ? { kind: "put", path: wanted.path, staged: stage(wanted) }
         : { kind: "link", path: wanted.path, target: wanted.target },
   );
-  // What lies in another package comes after it.
+  // A nested package comes after the one that contains it.
   return [...removals, ...fresh.toSorted((a, b) => (a.path < b.path ? -1 : 1))];
 }
 
-/** What package-lock.json says of each package, by its path. */
+/** The entries of package-lock.json, by path. */
 export function lockedPaths(project: string): ReadonlyMap<string, Readonly<Record<string, unknown>>> {
   const { packages } = readManifest(project, "package-lock.json");
   if (typeof packages !== "object" || packages === null) return new Map();
@@ -97,7 +97,7 @@ export function lockedPaths(project: string): ReadonlyMap<string, Readonly<Recor
   return new Map(found as [string, Record<string, unknown>][]);
 }
 
-/** A lock file may come from anybody: what it says decides what is written and removed. */
+/** A lock file is untrusted: its paths decide what is written and removed. */
 function assertPackagePath(path: string): void {
   const parts = path.split("/");
   const isBelow = parts.includes("node_modules") && !parts.some((part) => part === "" || part === "." || part === "..");
@@ -110,7 +110,7 @@ interface Rebuilder {
   rebuild(options: { nodes: readonly TreeNode[] }): Promise<void>;
 }
 
-/** What we read of a node of npm's tree. */
+/** The fields of npm's tree nodes that are used here. */
 interface TreeNode {
   readonly name: string;
   readonly packageName: string | null;
@@ -132,7 +132,7 @@ interface TreeNode {
 }
 
 function toWanted(node: TreeNode, project: string): WantedPackage | undefined {
-  // What a package brings bundled is in its tarball; the targets of links are not ours to install.
+  // Bundled packages are part of a tarball; link targets are not installed here.
   if (node.isProjectRoot || node.inDepBundle || node.inert === true || (node.isTop && !node.isLink)) return undefined;
   if (node.optional && !fitsMachine(node.package)) return undefined;
   if (node.hasShrinkwrap === true) {
@@ -159,7 +159,7 @@ function pathOf({ location }: TreeNode): string {
   return location.split(sep).join("/");
 }
 
-/** By version, and where the lock knew another tarball of that version, by that. */
+/** Compares the version, and the tarball if the lock file names another one for that version. */
 function isInstalled(wanted: WantedPackage, project: string, before: ReturnType<typeof lockedPaths>): boolean {
   const at = join(project, wanted.path);
   const stat = lstatSync(at, { throwIfNoEntry: false });
@@ -172,7 +172,7 @@ function isInstalled(wanted: WantedPackage, project: string, before: ReturnType<
   return isSameTarball && readManifest(at)["version"] === wanted.version && existsSync(join(at, "package.json"));
 }
 
-/** It goes with the package that it lies in. */
+/** Whether it is removed together with the package that contains it. */
 function isBelow(path: string, gone: readonly string[], kept: ReadonlySet<string>): boolean {
   return gone.some((other) => other !== path && path.startsWith(`${other}/`) && !kept.has(other));
 }
@@ -185,12 +185,12 @@ function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // It leads nowhere: it is not what is wanted.
+    // A broken link is not the wanted target.
     return path;
   }
 }
 
-/** Whether a package says that it runs on this system: `os`, `cpu` and `libc` of its package.json. */
+/** Whether a package supports this system according to `os`, `cpu` and `libc` in its package.json. */
 export function fitsMachine(manifest: Readonly<Record<string, unknown>>): boolean {
   return allows(manifest["os"], process.platform) && allows(manifest["cpu"], process.arch) && allows(manifest["libc"], libc());
 }

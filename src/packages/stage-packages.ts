@@ -8,27 +8,28 @@ import { inspectTarball, type TarballSummary, tarballLimits } from "./inspect-ta
 import type { NpmOptions } from "./npm-options.ts";
 import type { WantedPackage } from "./resolve-tree.ts";
 
-/** A package as it was unpacked, where nothing reads it yet. */
+/** An unpacked package in the staging folder, where nothing uses it. */
 export interface StagedPackage extends TarballSummary {
   readonly wanted: WantedPackage;
   /** Absolute. */
   readonly folder: string;
-  /** sha512 of the tarball, as npm writes it. */
+  /** The sha512 of the tarball, in npm's form. */
   readonly integrity: string;
 }
 
 export interface StageOptions {
   readonly npm: NpmOptions;
   readonly signal: AbortSignal;
-  /** Told of each package that is there. */
+  /** Called after each staged package. */
   onStaged(done: number, all: number, wanted: WantedPackage): void;
 }
 
 const atATime = 8;
 
 /**
- * Fetches packages, looks through each tarball, and unpacks it into the staging folder. Nothing of them is run.
- * @throws HostError `PACKAGE_TARBALL`, `PACKAGE_INTEGRITY` or `PACKAGE_MANIFEST` naming the package; npm's own errors where it cannot be had.
+ * Fetches packages, inspects each tarball, and unpacks it into the staging folder. Nothing is run.
+ * @throws HostError `PACKAGE_TARBALL`, `PACKAGE_INTEGRITY` or `PACKAGE_MANIFEST` naming the package; npm's own errors when it is
+ * unavailable.
  */
 export async function stagePackages(
   all: readonly WantedPackage[],
@@ -46,13 +47,13 @@ export async function stagePackages(
     }
   };
   const workers = await Promise.allSettled(Array.from({ length: atATime }, work));
-  // All have ended before the staging folder may go.
+  // Waits for all workers, because an error deletes the staging folder.
   for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
   return staged.toSorted((a, b) => (a.wanted.path < b.wanted.path ? -1 : 1));
 }
 
 /**
- * Looks through tarballs that were named by their place, which npm's resolver unpacks to read their manifests.
+ * Inspects tarballs that were named by path or URL, which npm's resolver unpacks to read their manifests.
  * @throws HostError `PACKAGE_TARBALL`
  */
 export async function inspectNamed(
@@ -70,9 +71,9 @@ export async function inspectNamed(
   }
 }
 
-/** Where a package of that path is unpacked to. */
+/** The folder into which a package with this path is unpacked. */
 export function stagedFolder(staging: Staging, { path }: WantedPackage): string {
-  // What will lie in another package is moved there by itself, after that one.
+  // A nested package is moved separately, after the package that contains it.
   const isNested = path.lastIndexOf("node_modules/") > 0;
   return join(staging.folder, isNested ? join("nested", path.replaceAll("/", "+")) : path);
 }
@@ -81,8 +82,7 @@ async function stage(wanted: WantedPackage, staging: Staging, { npm }: StageOpti
   const { default: pacote } = await import("pacote");
   const folder = stagedFolder(staging, wanted);
   const spec = wanted.resolved ?? `${wanted.name}@${wanted.version}`;
-  // A tarball on this machine is named from the project.
-  // Whether it may come from there has been decided: by npm's resolver, or by the lock.
+  // A local tarball is resolved from the project. npm's resolver or the lock file has already decided whether it is allowed.
   const place = { ...npm, _isRoot: true, where: staging.project, ...(wanted.resolved !== undefined && { resolved: wanted.resolved }) };
   try {
     const locked = wanted.integrity === undefined ? {} : { integrity: wanted.integrity };
@@ -95,7 +95,7 @@ async function stage(wanted: WantedPackage, staging: Staging, { npm }: StageOpti
     for (const chunk of chunks) hash.update(chunk);
     const integrity = `sha512-${hash.digest("base64")}`;
     await mkdir(folder, { recursive: true });
-    // With the integrity of what was looked through, nothing else can be unpacked.
+    // The integrity of the inspected bytes ensures that nothing else is unpacked.
     await pacote.extract(spec, folder, { ...place, integrity });
     checkManifest(wanted, folder);
     return { wanted, folder, ...summary, integrity };
@@ -133,7 +133,7 @@ function explain(error: unknown, { name, version }: WantedPackage): unknown {
   const what = `${name}@${version}`;
   if (error instanceof HostError) return new HostError(error.code, `${what}: ${error.message}`, { cause: error });
   const { code } = error as { readonly code?: unknown };
-  // What the looking through did not foresee, and the unpacking does not take.
+  // A problem that the inspection did not find and the unpacker refuses.
   if (code === "EEXIST" || (typeof code === "string" && code.startsWith("TAR_")))
     return new HostError("PACKAGE_TARBALL", `${what}: This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
   if (code !== "EINTEGRITY") return error;

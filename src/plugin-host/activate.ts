@@ -5,27 +5,27 @@ import { createScope, type OwnedScope } from "../io/scope.ts";
 import { type Contributions, collectContributions, type PluginPlace } from "./contributions.ts";
 import type { Plugin } from "./define-plugin.ts";
 
-/** What activating a plugin came to. A failed one is a value too: others can quote why. */
+/** The outcome of an activation. A failure is a value, so that dependent plugins can quote the reason. */
 export type Activation =
   | { readonly kind: "active"; readonly contributions: Contributions; readonly scope: OwnedScope }
   | { readonly kind: "failed"; readonly diagnostics: readonly Diagnostic[] };
 
 export interface ActivationLimits {
-  /** Milliseconds for activating, and as many for disposing. */
+  /** Milliseconds for the activation, and for the disposal. */
   readonly timeout: number;
   /** Ends the wait: the host closes. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Activates a plugin, all or nothing: when it throws or does not come to an end in time, what it added is dropped and
- * what it opened is disposed of. Never rejects.
+ * Activates a plugin, all or nothing: when it throws or takes too long, its contributions are dropped and what it opened is
+ * disposed of. Never rejects.
  */
 export async function activatePlugin(plugin: Plugin, place: PluginPlace, limits: ActivationLimits): Promise<Activation> {
   const scope = createScope();
   const { api, seal } = collectContributions(place, scope);
   try {
-    // Within a promise, so that what it throws at once is like what it rejects with.
+    // A synchronous exception becomes a rejection.
     const work = Promise.resolve().then(() => plugin.activate(api));
     await withinActivation(work, limits);
     return { kind: "active", contributions: seal(), scope };
@@ -37,12 +37,12 @@ export async function activatePlugin(plugin: Plugin, place: PluginPlace, limits:
   }
 }
 
-/** Waits for a part of an activation. @throws HostError `PLUGIN_TIMEOUT` when it takes too long. */
+/** Waits for a part of an activation. @throws HostError `PLUGIN_TIMEOUT`. */
 export function withinActivation<T>(work: Promise<T>, { timeout, signal }: ActivationLimits): Promise<T> {
   return waitFor(work, { milliseconds: timeout, signal, expired: () => late(timeout) });
 }
 
-/** Ends what a plugin opened and waits for that, though not for ever. What goes wrong is reported and stops nobody. */
+/** Disposes of what a plugin opened, within a time limit. Returns the errors. Never rejects. */
 export async function disposeScope(name: string, scope: OwnedScope, timeout: number): Promise<readonly Diagnostic[]> {
   const report = (message: string): Diagnostic => ({ severity: "warning", code: "PLUGIN_DISPOSE", source: name, message });
   try {

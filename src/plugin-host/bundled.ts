@@ -1,26 +1,39 @@
 import { errorMessage, HostError } from "../base/errors.ts";
 
-/** Imports a module of this package by the name that anybody would import it by. */
+/** Imports a module of this package by its public name. */
 export type ImportModule = (specifier: string) => Promise<Readonly<Record<string, unknown>>>;
 
-/** What the specifiers of plugins that come with this package begin with. */
-export const bundledPrefix = "skillhost/plugins/";
+/** The prefix of the specifiers of bundled plugins. */
+const bundledPrefix = "skillhost/plugins/";
 
-/** The tools for a workspace. */
+/** The bundled plugin with tools for a workspace. */
 export const workspacePlugin: string = `${bundledPrefix}workspace-tools`;
 
-/** What runs tools in Python. */
+/** The bundled plugin that runs tools in Python. */
 export const pythonPlugin: string = `${bundledPrefix}python-tools`;
 
-/** Whether a specifier names a plugin that comes with this package. */
+const bundledSpecifiers: ReadonlySet<string> = new Set([
+  workspacePlugin,
+  pythonPlugin,
+  `${bundledPrefix}language-server`,
+  `${bundledPrefix}library-docs`,
+]);
+
+/** The specifier of the bundled plugin with this name. Undefined: there is none. */
+export function bundledSpecifier(name: string): string | undefined {
+  const specifier = `${bundledPrefix}${name}`;
+  return bundledSpecifiers.has(specifier) ? specifier : undefined;
+}
+
+/** Whether a specifier names a bundled plugin. */
 export function isBundledSpecifier(specifier: string): boolean {
   return specifier.startsWith(bundledPrefix);
 }
 
 /**
- * Imports a plugin that comes with this package, through the package's own exports: so it is the one that everybody
- * else gets by that name, in the sources and when built.
- * @throws HostError `PLUGIN_NOT_FOUND` when there is none of this name; what the module throws comes as it is.
+ * Imports a bundled plugin through the package's own exports, so that all importers get the same module, in the sources and in
+ * the build.
+ * @throws HostError `PLUGIN_NOT_FOUND` when there is no such plugin; otherwise what the module throws.
  */
 export async function importBundled(specifier: string, importModule: ImportModule = importOwn): Promise<Readonly<Record<string, unknown>>> {
   try {
@@ -34,7 +47,7 @@ export async function importBundled(specifier: string, importModule: ImportModul
 
 const importOwn: ImportModule = (specifier) => import(/* @vite-ignore */ specifier);
 
-/** Node's words for a subpath that is not exported. A module that the plugin itself cannot find is another matter. */
+/** Node's error for a subpath that is not exported, as opposed to a module that the plugin itself cannot find. */
 function isMissing(error: unknown, specifier: string): boolean {
   const code = (error as { readonly code?: unknown } | null)?.code;
   const subpath = specifier.slice("skillhost".length);

@@ -30,15 +30,15 @@ export interface Contributions {
   readonly commands: ReadonlyMap<string, PluginCommand>;
   readonly modelProviders: ReadonlyMap<string, ModelFactory>;
   readonly mcpServers: ReadonlyMap<string, object>;
-  /** About its tools. */
+  /** Problems of its tools. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
 export interface PluginPlace {
   readonly name: string;
-  /** It comes with this package: its tools are built-in ones. */
+  /** Whether it is part of this package. Its tools count as built-in ones. */
   readonly isBundled: boolean;
-  /** Of its module: what approvals of its tools are bound to. Absent: a program gave the plugin itself. */
+  /** The identity of its module, to which approvals of its tools are bound. Absent: a program passed the plugin itself. */
   readonly identity?: string | undefined;
   /** Checked, with defaults. */
   readonly config: unknown;
@@ -47,7 +47,7 @@ export interface PluginPlace {
   readonly sessions: PluginSessions;
 }
 
-/** The API for one activation, and what was added by it. After `seal` nothing more can be. */
+/** The API for one activation, and its contributions. `seal` ends the activation: later contributions are refused. */
 interface Collector {
   readonly api: PluginApi;
   seal(): Contributions;
@@ -158,7 +158,7 @@ function addTools({ tools, diagnostics }: Queue, place: PluginPlace, definitions
   for (const definition of definitions) {
     try {
       const onDiagnostic = (found: Diagnostic): void => void diagnostics.push(found);
-      // The schemas of the host's own plugins are looked at by its tests, and not at every start.
+      // Tests check the schemas of bundled plugins, so that a start does not have to.
       tools.push(createTool(definition, originOf(place, definition.name), { onDiagnostic, checkSchemas: !place.isBundled }));
     } catch (error) {
       const code = error instanceof HostError ? error.code : "TOOL_INVALID";
@@ -170,7 +170,7 @@ function addTools({ tools, diagnostics }: Queue, place: PluginPlace, definitions
 function addToolSource({ toolSources }: Queue, scope: Scope, source: ToolSource): void {
   if (typeof source?.id !== "string" || source.id === "") throw new TypeError("its id must be a non-empty string");
   for (const method of ["ready", "subscribe", Symbol.asyncDispose] as const) mustCall(source[method], String(method));
-  // From here on it is the host's to end, also when the activation fails after this.
+  // From here on the host disposes of it, even if the activation fails later.
   scope.onDispose(async () => source[Symbol.asyncDispose]());
   if (toolSources.some(({ id }) => id === source.id)) throw new TypeError(`it already added a source with the id "${source.id}"`);
   toolSources.push(source);
@@ -219,7 +219,7 @@ function tooLate(plugin: string, what: string): HostError {
   return new HostError("PLUGIN_NOT_ACTIVATING", `Plugin "${plugin}" adds ${what} after its activation ended. ${advice}`);
 }
 
-/** The same contributions, whose calls are counted: what is replaced is not taken from under a call that runs. */
+/** Counts the calls of contributions, so that a replaced plugin is disposed of only after its running calls. */
 export function countContributions(contributions: Contributions, calls: CallsInFlight): Contributions {
   const { tools, hooks, commands } = contributions;
   return {
@@ -250,7 +250,7 @@ function countCommand(command: PluginCommand, calls: CallsInFlight): PluginComma
 /** The prompts and resources of a source. */
 type PluginFeatures = Required<Pick<SourceSnapshot, "prompts" | "resources" | "resourceTemplates">>;
 
-/** What a source offers beside tools, as its plugin's, whatever it says of itself. `originOf` gives the origin by its own name. */
+/** The prompts and resources of a source with the origin of its plugin. `originOf` gets the native name. */
 export function attributeFeatures(
   { prompts, resources, resourceTemplates }: SourceSnapshot,
   originOf: (nativeName: string) => ToolOrigin,
@@ -264,7 +264,7 @@ export function attributeFeatures(
   };
 }
 
-// Each method is called on the object that it belongs to: it may be one of a class.
+// Methods are called on their own object, which may be an instance of a class.
 function ownPrompt(prompt: Prompt, origin: ToolOrigin): Prompt {
   const { definition, revision } = prompt;
   return Object.freeze({

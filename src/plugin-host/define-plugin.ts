@@ -4,39 +4,39 @@ import type { ArgumentsOf, SchemaObject } from "../tools/define/define-tool.ts";
 import type { JsonSchema } from "../tools/tool.ts";
 import type { PluginApi } from "./plugin-api.ts";
 
-/** Marks what `definePlugin` returns, also across copies of this package in one process. */
+/** Marks plugins from `definePlugin`, also across copies of this package in one process. */
 const pluginBrand: unique symbol = Symbol.for("skillhost.plugin");
 
 export interface PluginOptions<Config = Readonly<Record<string, unknown>>> {
-  /** Letters, digits, ".", "_" and "-", up to 64: what filters, messages and other plugins call it by. */
+  /** Up to 64 letters, digits, ".", "_" and "-". Filters, messages and other plugins use this name. */
   readonly name: string;
-  /** A semantic version: what the ranges of other plugins are held against. */
+  /** A semantic version, which must satisfy the ranges of other plugins. */
   readonly version?: string | undefined;
-  /** The versions of skillhost that it runs on, as a range: `{ skillhost: "^1.2.0" }`. */
+  /** The range of skillhost versions that it supports: `{ skillhost: "^1.2.0" }`. */
   readonly engines?: Readonly<Record<string, string>> | undefined;
-  /** Plugins that must be active before it, by name, with the range of versions that will do. */
+  /** Plugins that must be active before it: ranges of versions by name. */
   readonly requires?: Readonly<Record<string, string>> | undefined;
   /**
-   * What its configuration must be: JSON Schema, or the schema of a library, as for a tool's parameters. It is checked,
-   * and defaults are filled in, before `activate` runs.
+   * The schema of its configuration: JSON Schema, or the schema of a library, as for a tool's parameters. The configuration is
+   * checked and completed with defaults before `activate` runs.
    */
   readonly configSchema?: object | undefined;
   /**
-   * Adds what the plugin brings. It counts once this has returned or its promise is fulfilled; when it throws, nothing
-   * of the plugin counts and what it opened is disposed of.
+   * Adds the plugin's contributions. They take effect when this has returned or its promise is fulfilled. When it throws, none
+   * take effect, and what the plugin opened is disposed of.
    */
   activate(api: PluginApi<Config>): void | Promise<void>;
 }
 
-/** A plugin as its author wrote it, not yet part of a host. Frozen. */
+/** A plugin as its author defined it. Frozen. */
 export interface Plugin extends PluginOptions {
   readonly [pluginBrand]: true;
 }
 
 /**
- * Defines a plugin, for the `plugins` option of `createHost` or as the default export of a module that is named there.
- * No code of it runs before a host activates it. `api.config` is typed from `configSchema`: from a library's schema by its
- * output, from JSON Schema as a record unless you name a type: `definePlugin<{ key: string }>({ … })`.
+ * Defines a plugin, for the `plugins` option of `createHost` or as the default export of a module that is named there. None of
+ * its code runs before a host activates it. A library's `configSchema` determines the type of `api.config`; with JSON Schema it
+ * is a record unless you pass a type: `definePlugin<{ key: string }>({ … })`.
  * @throws HostError `PLUGIN_INVALID` naming the field that is missing or wrong.
  */
 export function definePlugin<const Schema extends SchemaObject>(
@@ -70,7 +70,7 @@ export function definePlugin(options: PluginOptions<never>): Plugin {
 
 const namePattern = /^[a-zA-Z0-9][\w.-]{0,63}$/;
 
-/** Whether something can be a plugin's name. */
+/** Whether a value is a valid plugin name. */
 export function isPluginName(value: unknown): value is string {
   return typeof value === "string" && namePattern.test(value);
 }
@@ -81,7 +81,7 @@ export function isPlugin(value: unknown): value is Plugin {
   try {
     return (value as Partial<Plugin>)[pluginBrand] === true;
   } catch {
-    // A proxy that throws: whatever it is, it is no plugin.
+    // A proxy that throws is not a plugin.
     return false;
   }
 }

@@ -22,11 +22,11 @@ import { bundlePlugin } from "./bundles/bundle-plugin.ts";
 import { loadBundle } from "./bundles/load-bundle.ts";
 import { isPlugin, type Plugin } from "./define-plugin.ts";
 
-/** Where a specifier leads, and what is known of the plugin there before anything of it runs. */
+/** The location of a plugin and its manifest, found without running its code. */
 export interface LocatedPlugin {
   /** `bundled`: part of this package. `module`: a file that the loader runs. `package`: one that Node.js runs itself. `folder`: no code. */
   readonly kind: "bundled" | "module" | "package" | "folder";
-  /** The module, or the folder; of a bundled one its specifier. */
+  /** The module or folder. For a bundled plugin, its specifier. */
   readonly path: string;
   readonly manifest: CodePluginManifest | undefined;
 }
@@ -34,18 +34,18 @@ export interface LocatedPlugin {
 interface LocateOptions {
   readonly workingDirectory: string;
   readonly onDiagnostic: (diagnostic: Diagnostic) => void;
-  /** Gets every path that was looked at: a change of one may lead to another outcome. */
+  /** Collects every path that was checked: a change of any may change the result. */
   readonly files: Set<string>;
-  /** Whether a folder without code is a plugin all the same. */
+  /** Whether a folder without code is a plugin. */
   readonly isBundle?: ((folder: string) => boolean) | undefined;
 }
 
-const modules = ["plugin.ts", "plugin.mts", "plugin.js", "plugin.mjs"];
+const moduleNames = ["plugin.ts", "plugin.mts", "plugin.js", "plugin.mjs"];
 
 /**
- * Finds a plugin by a path (relative to the working directory, absolute, with `~`, or a `file:` address), as a package that
- * is installed for the working directory, or as `skillhost/plugins/<name>`, and reads its manifest. Runs nothing.
- * @throws HostError `PLUGIN_NOT_FOUND`; `PLUGIN_MANIFEST` when there is a manifest that cannot be used.
+ * Finds a plugin by a path (relative to the working directory, absolute, with `~`, or a `file:` URL), as a package that is
+ * installed for the working directory, or as `skillhost/plugins/<name>`, and reads its manifest. Runs no code.
+ * @throws HostError `PLUGIN_NOT_FOUND`; `PLUGIN_MANIFEST` when its manifest is not valid.
  */
 export function locatePlugin(specifier: string, options: LocateOptions): LocatedPlugin {
   if (isBundledSpecifier(specifier)) return { kind: "bundled", path: specifier, manifest: undefined };
@@ -60,18 +60,16 @@ function folderOf(specifier: string, { workingDirectory }: LocateOptions): strin
 
 /** Undefined: the specifier names a package. */
 function pathOf(specifier: string, workingDirectory: string): string | undefined {
-  if (specifier.startsWith("file:")) return pathOfUrl(specifier);
+  if (specifier.startsWith("file:")) {
+    try {
+      return fileURLToPath(specifier);
+    } catch {
+      // A URL of another host: the resolver reports that it does not exist.
+      return undefined;
+    }
+  }
   if (/^~[/\\]/.test(specifier)) return join(homedir(), specifier.slice(2));
   return /^(?:\.{1,2}(?:[/\\]|$)|[/\\]|[a-zA-Z]:[\\/])/.test(specifier) ? resolve(workingDirectory, specifier) : undefined;
-}
-
-function pathOfUrl(url: string): string | undefined {
-  try {
-    return fileURLToPath(url);
-  } catch {
-    // An address of another machine: the resolver says that nothing is there.
-    return undefined;
-  }
 }
 
 function installedFolder(name: string, from: string): string | undefined {
@@ -83,11 +81,11 @@ function installedFolder(name: string, from: string): string | undefined {
   }
 }
 
-/** By what says that a folder is a plugin. Undefined: nothing does, so its `main` or index may be one. */
+/** Finds a plugin by its manifest or usual files. Undefined: the `main` or index of the folder may be one. */
 function locateInFolder(folder: string, options: LocateOptions): LocatedPlugin | undefined {
   const manifest = readManifest(join(folder, "package.json"), "package", options);
   const named = manifest?.main === undefined ? undefined : [manifest.main];
-  for (const name of named ?? modules) {
+  for (const name of named ?? moduleNames) {
     const file = join(folder, name);
     options.files.add(file);
     if (statFile(file)?.isFile() === true) return { kind: "module", path: file, manifest };
@@ -102,15 +100,17 @@ function locateModule(specifier: string, folder: string | undefined, options: Lo
   const { workingDirectory, files, onDiagnostic } = options;
   const configs = new PackageConfigs(onDiagnostic);
   const resolver = new ModuleResolver({ hosts: [], fallbacks: [] }, configs);
-  // As if a file of the working directory imported it.
+  // Resolves as an import from a file in the working directory.
   const importer = resolve(workingDirectory, "skillhost.json");
   const expanded = pathOf(specifier, workingDirectory) ?? specifier;
   try {
     const resolved = resolver.resolve({ specifier: expanded, importer, kind: "import", missed: (path) => void files.add(path) });
-    if (resolved.kind !== "local" && resolved.kind !== "native") throw noModule(specifier);
+    if (resolved.kind !== "local" && resolved.kind !== "native") {
+      throw new HostError("PLUGIN_NOT_FOUND", `"${specifier}" is a Node.js module or a URL, not a plugin. Use a file or a package.`);
+    }
     const { file, kind } = resolved;
     files.add(file);
-    // What lies above a single file is somebody else's package.json.
+    // A package.json above a single file belongs to another package.
     const root = folder ?? installedRoot(file);
     const manifest =
       root === undefined
@@ -142,25 +142,21 @@ function readManifest(file: string, kind: CodePluginManifestKind, { files, onDia
   throw new HostError("PLUGIN_MANIFEST", `Its manifest ${place} is not valid: ${fault.message}`);
 }
 
-function noModule(specifier: string): HostError {
-  return new HostError("PLUGIN_NOT_FOUND", `"${specifier}" is a Node.js module or a URL, not a plugin. Use a file or a package.`);
-}
-
 export interface FindOptions {
   readonly workingDirectory: string;
   /** Runs local files. */
   readonly loader: ModuleLoader;
-  /** Checks plugins that lie in the folder of a skill. */
+  /** Checks plugins inside the folder of a skill. */
   readonly skillTrust?: SkillTrust | undefined;
-  /** Runs plugins that come with this package. */
+  /** Imports bundled plugins. */
   readonly importModule?: ImportModule | undefined;
-  /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
+  /** Holds a folder for each bundle that stores data. Default: `~/.skillhost/plugin-data`. */
   readonly pluginDataDirectory?: string | undefined;
   readonly log: Logger;
   readonly onDiagnostic: (diagnostic: Diagnostic) => void;
 }
 
-/** A plugin and the files that it is made of, as far as they can change while the process lives. */
+/** A plugin and those of its files that can change while the process runs. */
 interface FoundPlugin {
   readonly plugin: Plugin;
   readonly files: ReadonlySet<string>;
@@ -169,8 +165,8 @@ interface FoundPlugin {
 type Exports = Readonly<Record<string, unknown>>;
 
 /**
- * Runs the module of a plugin and gives what it exports. `scope` is the life of what the module opens while it is evaluated.
- * @throws HostError `PLUGIN_INVALID`, `PLUGIN_UNTRUSTED`; what the module itself throws comes as it is. `files` of a ModuleError say what may mend it.
+ * Runs the module of a plugin, and returns the plugin that it exports. `scope` owns what the module opens during evaluation.
+ * @throws HostError `PLUGIN_INVALID`, `PLUGIN_UNTRUSTED`; otherwise what the module throws. See `filesOfFailure`.
  */
 export async function findPlugin(specifier: string, located: LocatedPlugin, options: FindOptions, scope: OwnedScope): Promise<FoundPlugin> {
   const { kind, path } = located;
@@ -180,7 +176,7 @@ export async function findPlugin(specifier: string, located: LocatedPlugin, opti
   try {
     if (kind === "folder") return loadFolder(path, options);
     const { exports, files } = await options.loader.load(path, scope, admission?.tree);
-    // What is installed changes by being installed anew, and then the process starts anew, too.
+    // An installed package changes only by an installation, after which the process has to be restarted anyway.
     return { plugin: pluginOf(specifier, exports, files), files: installedRoot(path) === undefined ? files : none };
   } finally {
     admission?.conclude(false);
@@ -189,14 +185,14 @@ export async function findPlugin(specifier: string, located: LocatedPlugin, opti
 
 const none: ReadonlySet<string> = new Set();
 
-/** A bundle, as the plugin that adds what it holds. Whoever names it allows its hooks. */
+/** Loads a bundle as a plugin. Naming a bundle in the configuration allows its hooks. */
 function loadFolder(folder: string, options: FindOptions): FoundPlugin {
   const { workingDirectory, log, pluginDataDirectory, onDiagnostic } = options;
   const bundleOptions = { workingDirectory, log, dataDirectory: pluginDataDirectory ?? join(homedir(), ".skillhost", "plugin-data") };
   const bundle = loadBundle(folder, bundleOptions);
   bundle.diagnostics.forEach((found) => void onDiagnostic(found));
   if (bundle.isRefused)
-    throw new NoPlugin(`The plugin in ${folder} cannot be used. See the other problems reported about it.`, bundle.files);
+    throw new MissingPluginError(`The plugin in ${folder} cannot be used. See the other problems reported about it.`, bundle.files);
   return { plugin: bundlePlugin(bundle, bundleOptions), files: installedRoot(folder) === undefined ? bundle.files : none };
 }
 
@@ -207,11 +203,11 @@ function pluginOf(specifier: string, exports: Exports, files: ReadonlySet<string
   if (named.length === 1) return named[0]!;
   const found = named.length === 0 ? "exports no plugin" : `exports ${named.length} plugins but no default export`;
   const advice = "Write: export default definePlugin({ name, activate(api) { … } }).";
-  throw new NoPlugin(`The module "${specifier}" ${found}. ${advice}`, files);
+  throw new MissingPluginError(`The module "${specifier}" ${found}. ${advice}`, files);
 }
 
-/** A module that exports no plugin; it may once one of its files is changed. */
-class NoPlugin extends HostError {
+/** A module or folder is not a plugin. A change of one of its files may fix that. */
+class MissingPluginError extends HostError {
   readonly files: ReadonlySet<string>;
 
   constructor(message: string, files: ReadonlySet<string>) {
@@ -220,15 +216,15 @@ class NoPlugin extends HostError {
   }
 }
 
-/** The files whose change may mend what kept a plugin from being found. */
+/** The files whose change may fix an error of `findPlugin`. */
 export function filesOfFailure(error: unknown): ReadonlySet<string> {
-  return error instanceof ModuleError || error instanceof NoPlugin ? error.files : none;
+  return error instanceof ModuleError || error instanceof MissingPluginError ? error.files : none;
 }
 
 /**
- * Checks the skill that a plugin lies in, as if it were loaded as a skill. Undefined: it lies in none, or nobody asks for the
- * signature of that one. Conclude the admission when the plugin is loaded.
- * @throws HostError `PLUGIN_UNTRUSTED` for a plugin in a skill that must be signed and is not, or not rightly
+ * Checks the skill that contains a plugin, as when the skill is loaded. Undefined: no skill contains it, or the skill needs no
+ * signature. The caller concludes the admission after loading the plugin.
+ * @throws HostError `PLUGIN_UNTRUSTED` for a plugin in a skill whose required signature is absent or invalid.
  */
 function admitPlugin(path: string, trust: SkillTrust | undefined): Admission | undefined {
   const folder = trust === undefined ? undefined : skillFolderOf(path);

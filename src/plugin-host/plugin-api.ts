@@ -15,80 +15,79 @@ import type { Tool } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
 import type { PluginSession } from "./plugin-sessions.ts";
 
-/** A custom agent, as sessions bring them. */
+/** A custom agent, as in the options of a session. */
 export type PluginAgent = CustomAgentOptions;
 
-/** A command that a person gives, such as `/deploy`. */
+/** A slash command, such as `/deploy`. */
 export type PluginCommand = SessionCommand;
 
 export interface PluginToolOptions {
-  /** Names the state of the code behind the tool: another one makes it another tool. Default: the handler's identity. */
+  /** Identifies the version of the code behind the tool: another value makes it a new revision. Default: the handler's identity. */
   readonly generation?: string | number;
-  /** The skill's file that it was made of, for runners: it is that skill's tool then, and not the plugin's. */
+  /** For tool runners: the skill and file that define the tool. It is a tool of that skill then, not of the plugin. */
   readonly ofSkill?: { readonly name: string; readonly file: string };
-  /** Receives what is wrong with the definition and does not keep it from being a tool, such as keys that are not known. */
+  /** Receives problems of the definition that do not prevent its use, such as unknown keys. */
   readonly onDiagnostic?: ((diagnostic: Diagnostic) => void) | undefined;
 }
 
 /**
- * What a plugin gets of its host, and all of it. What is added counts when `activate` has succeeded, as a whole; after
- * that nothing can be added, so that what a host offers is known when it has started. Tools that come and go are what
- * tool sources are for.
+ * Everything that a host gives to a plugin. Contributions take effect together when `activate` has succeeded; later ones are
+ * refused, so that they are known once the host has started. Use a tool source for tools that change later.
  *
- * Each `add…` throws HostError `PLUGIN_CONTRIBUTION` for what cannot be added, naming it, and `PLUGIN_NOT_ACTIVATING`
- * when `activate` is over.
+ * Each `add…` throws HostError `PLUGIN_CONTRIBUTION` for an invalid contribution, naming it, and `PLUGIN_NOT_ACTIVATING` after
+ * `activate` has ended.
  */
 export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
   readonly name: string;
-  /** What the host was configured with for this plugin, checked by its `configSchema`, with defaults. Without a schema, as given. */
+  /** The plugin's configuration, checked by its `configSchema` and completed with defaults. Without a schema, as given. */
   readonly config: Config;
-  /** Where the host works. */
+  /** The working directory of the host. */
   readonly workingDirectory: string;
   readonly log: Logger;
   /** Fires when the plugin is disposed of: when its host closes, or its activation has failed. */
   readonly signal: AbortSignal;
-  /** Runs `end` then; last registered, first run. */
+  /** Runs `end` when the plugin is disposed of, in the reverse order of registration. */
   onDispose(end: () => void | Promise<void>): void;
-  /** One that cannot be a tool becomes a diagnostic and keeps no other back. */
+  /** An invalid tool becomes a diagnostic; the others are added. */
   addTools(tools: ToolLike | readonly ToolLike[]): void;
-  /** Tools that come and go. The host disposes of the source with the plugin. */
+  /** Adds tools that can change at any time. The host disposes of the source with the plugin. */
   addToolSource(source: ToolSource): void;
-  /** Makes the tools of a source or runner. @throws HostError `TOOL_INVALID`. */
+  /** Creates a tool for a source or runner. @throws HostError `TOOL_INVALID`. */
   createTool(definition: ToolLike, options?: PluginToolOptions): Tool;
-  /** Has skills define tools in files of other languages. */
+  /** Lets skills define tools in files of other languages. */
   addToolRunner(runner: ToolRunner): void;
-  /** A skill's folder or one of skill folders; absolute. The host's own take precedence over it. */
+  /** Adds a skill folder, or a folder of them, by absolute path. The host's own skills take precedence. */
   addSkillDirectory(directory: string): void;
   addAgent(agent: PluginAgent): void;
-  /** They run in every session, before the session's own. */
+  /** Adds hooks that run in every session, before the session's own. */
   addHooks(hooks: SessionHooks): void;
   addCommand(command: PluginCommand): void;
   addModelProvider(name: string, create: ModelFactory): void;
   addMcpServer(name: string, config: object): void;
-  /** A session that is open; undefined for any other. */
+  /** Returns an open session. Undefined: no open session has this id. */
   session(sessionId: string): PluginSession | undefined;
-  /** Runs when a session is closed, which is not its end: it may be resumed. What it throws is logged. */
+  /** Calls `listener` when a session is closed; it may be resumed later. Exceptions are logged. */
   onSessionClosed(listener: (sessionId: string) => void | Promise<void>): void;
   /**
-   * Starts a program in a process group of its own, never through a shell. The group ends with the plugin, at the latest.
-   * Trouble is a value; it never rejects.
+   * Starts a program in its own process group, never through a shell. The group ends with the plugin at the latest. Errors are
+   * values; it never rejects.
    */
   startProcess(spec: ProcessSpec): Promise<Spawned>;
-  /** Whether this machine can keep programs to `limits`, which `startProcess` takes: by what, or why not. */
+  /** Whether and how this machine can enforce the `limits` of `startProcess`. */
   confinement(): Promise<Confinement>;
-  /** One HTTP exchange with limits. Trouble is a value; it never rejects. */
+  /** Sends one HTTP request with limits. Errors are values; it never rejects. */
   fetch(request: FetchRequest): Promise<FetchOutcome>;
   /**
-   * Replaces or makes a file as a whole: whoever reads it sees the old or the new one. An existing one keeps its mode.
-   * Rejects with the system's error, and then everything is as before.
+   * Creates or replaces a file atomically: readers see the old or the new content. An existing file keeps its mode. Rejects with
+   * the system's error, and nothing has changed then.
    */
   writeFile(path: string, data: string | Uint8Array): Promise<void>;
 }
 
-/** What a plugin may have of the machine. Programs that it starts end with it. */
+/** The part of the API that accesses the machine. Programs that the plugin starts end with it. */
 export function createSystemApi(scope: Scope): Pick<PluginApi, "startProcess" | "confinement" | "fetch" | "writeFile"> {
   const running = new Set<ManagedProcess>();
-  // Registered before anything of the plugin, so that it runs last: the plugin's own ends may still want its programs.
+  // Registered first, so that it runs last: the plugin's own disposers may still need its programs.
   scope.onDispose(async () => {
     await Promise.all(Array.from(running, (process) => process.stop()));
   });

@@ -9,42 +9,42 @@ import type { Contributions, PluginPlace } from "./contributions.ts";
 import type { PluginUse, Requirement } from "./prepare-plugin.ts";
 import type { PublishedSource } from "./published-source.ts";
 
-/** One entry of a host's list of plugins: which generation of it serves, and what became of the latest attempt to load another. */
+/** One entry of a host's list of plugins: the active generation, and the outcome of the latest attempt to load another. */
 export interface PluginEntry {
   readonly use: PluginUse;
-  /** The module that it is loaded from, where it comes by one. */
+  /** The specifier of its module. Undefined: a program passed the plugin itself. */
   readonly specifier: string | undefined;
   readonly isBundled: boolean;
-  /** Its specifier until anything tells another. */
+  /** Its specifier until its name is known. */
   name: string;
   version: string | undefined;
-  /** `waiting`: nothing was tried yet. `unknown`: it failed, and not even its name is known. */
+  /** `waiting`: not tried yet. `unknown`: it failed before its name was known. */
   state: "waiting" | "active" | "failed" | "unknown" | "disposed";
-  /** Of the latest attempt. */
+  /** The diagnostics of the latest attempt. */
   diagnostics: Diagnostic[];
-  /** The latest attempt failed, and an earlier generation serves. */
+  /** Whether the latest attempt failed while an earlier generation is active. */
   isStale: boolean;
-  /** It was kept from activation by another plugin: when that changes, it is tried again. */
+  /** Whether another plugin prevented its activation. It is tried again when that plugin changes. */
   isHeldBack: boolean;
   generation: number;
   active: ActivePlugin | undefined;
-  /** What the latest attempt was made of, whatever came of it. */
+  /** The files of the latest attempt, even of a failed one. */
   attempted: ReadonlySet<string>;
 }
 
-/** One generation of a plugin, while it serves and until its calls have ended. */
+/** One generation of a plugin, until its last call has ended. */
 export interface ActivePlugin {
-  /** Rises with each first activation: they end in the opposite order. */
+  /** Increases with each first activation. Plugins are disposed of in the reverse order. */
   readonly sequence: number;
   readonly requires: readonly Requirement[];
-  /** Absent: it is code. */
+  /** Undefined: the plugin is code. */
   readonly bundle: Bundle | undefined;
   readonly contributions: Contributions;
   readonly published: readonly PublishedSource[];
-  /** In the order in which they are disposed of. */
+  /** In the order of disposal. */
   readonly scopes: readonly OwnedScope[];
   readonly place: PluginPlace;
-  /** Absent: it is never replaced, so nobody needs to know. */
+  /** Undefined: the plugin is never replaced, so its calls need not be counted. */
   readonly calls: CallsInFlight | undefined;
   readonly files: ReadonlySet<string>;
 }
@@ -67,33 +67,33 @@ export function createEntry(use: PluginUse): PluginEntry {
   };
 }
 
-/** Whether a slot's plugin can become another while the process lives. */
+/** Whether a plugin can be replaced while the process runs. */
 export function isReloadable({ specifier, isBundled }: PluginEntry): boolean {
   return specifier !== undefined && !isBundled;
 }
 
-/** A plugin as a host lists it, with what it added. */
+/** A plugin of a host and its contributions. */
 export interface PluginInfo {
-  /** Its specifier when nothing could be loaded. */
+  /** Its specifier if it could not be loaded. */
   readonly name: string;
   readonly version?: string;
-  /** The module that it was loaded from, where it came by one. */
+  /** The specifier of its module. Absent: a program passed the plugin itself. */
   readonly specifier?: string;
-  /** It comes with skillhost: its tools are built-in ones. */
+  /** Whether it is part of skillhost. Its tools count as built-in ones. */
   readonly isBundled: boolean;
   readonly state: "active" | "failed" | "disposed";
-  /** True: its files hold a fault, and the generation that worked last serves. */
+  /** Whether its files have an error and the last working version keeps running. */
   readonly stale: boolean;
-  /** Counts its activations, from 1; 0 when there was none. */
+  /** The number of its activations. */
   readonly generation: number;
-  /** Absent: it is code. Else the folder that it was read from, and whose manifest that has. */
+  /** The folder of a plugin without code. Absent: the plugin is code. */
   readonly bundle?: BundleInfo;
-  /** The plugins that it requires, with the ranges of versions. */
+  /** The plugins that it requires: ranges of versions by name. */
   readonly requires: Readonly<Record<string, string>>;
-  /** Names, also of those in tool sources, as they are now. */
+  /** The current names of its tools, including those of tool sources. */
   readonly tools: readonly string[];
   readonly toolSources: readonly string[];
-  /** Extensions of the files they read. */
+  /** The file extensions that they read. */
   readonly toolRunners: readonly string[];
   readonly skillDirectories: readonly string[];
   readonly hooks: readonly HookKind[];
@@ -104,18 +104,18 @@ export interface PluginInfo {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What a host tells of a plugin that is a folder without code. */
+/** A plugin that is a folder without code. */
 export interface BundleInfo {
   readonly dialect: BundleDialect;
   readonly folder: string;
-  /** Absent: the folder has none. */
+  /** Absent: the folder has no manifest. */
   readonly manifestFile?: string;
-  /** Names of the skill folders, as they were when it was read. */
+  /** The names of its skills when it was read. */
   readonly skills: readonly string[];
 }
 
-export function describePlugin(slot: PluginEntry): PluginInfo {
-  const { name, version, specifier, isBundled, state, isStale, generation, diagnostics, active } = slot;
+export function describePlugin(entry: PluginEntry): PluginInfo {
+  const { name, version, specifier, isBundled, state, isStale, generation, diagnostics, active } = entry;
   return Object.freeze({
     name,
     ...(version !== undefined && { version }),
@@ -124,14 +124,14 @@ export function describePlugin(slot: PluginEntry): PluginInfo {
     state: state === "active" || state === "disposed" ? state : "failed",
     stale: isStale,
     generation,
-    ...(active?.bundle !== undefined && { bundle: describeBundle(active.bundle) }),
+    ...(active?.bundle !== undefined && { bundle: toBundleInfo(active.bundle) }),
     requires: Object.fromEntries((active?.requires ?? []).map(({ name: required, range }) => [required, range])),
-    ...(active === undefined ? nothing : describeContributions(active)),
+    ...(active === undefined ? nothing : namesOfContributions(active)),
     diagnostics: [...diagnostics],
   });
 }
 
-function describeBundle({ dialect, folder, manifestFile, skills }: Bundle): BundleInfo {
+function toBundleInfo({ dialect, folder, manifestFile, skills }: Bundle): BundleInfo {
   return { dialect, folder, ...(manifestFile !== undefined && { manifestFile }), skills };
 }
 
@@ -150,7 +150,7 @@ const nothing: Added = Object.freeze({
   mcpServers: [],
 });
 
-function describeContributions({ contributions, published }: ActivePlugin): Added {
+function namesOfContributions({ contributions, published }: ActivePlugin): Added {
   const { tools, toolRunners, skillDirectories, hooks, agents, commands, modelProviders, mcpServers } = contributions;
   const all = [...tools, ...published.flatMap(({ snapshot }) => snapshot.tools)];
   return {

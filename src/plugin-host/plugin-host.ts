@@ -23,43 +23,43 @@ import type { PluginConsent, PluginUse } from "./prepare-plugin.ts";
 import { offersOf, sourcesOf } from "./published-source.ts";
 
 export interface PluginHostOptions {
-  /** Plugins, or specifiers of their modules, also with a configuration. Activated in this order, as far as none requires another. */
+  /** Plugins, or specifiers of their modules, optionally with a configuration. Activated in this order, unless one requires another. */
   readonly plugins: readonly (Plugin | string | PluginUse)[];
-  /** Those that are activated after them, and not before the first session. */
+  /** Plugins that are activated after the others, for the first session. */
   readonly latePlugins?: readonly string[] | undefined;
   readonly workingDirectory: string;
   readonly loader: ModuleLoader;
   readonly log: Logger;
-  /** Checks plugins that lie in the folder of a skill. */
+  /** Checks plugins inside the folder of a skill. */
   readonly skillTrust?: SkillTrust | undefined;
-  /** Holds a folder for each bundle that keeps something. Default: `~/.skillhost/plugin-data`. */
+  /** Holds a folder for each bundle that stores data. Default: `~/.skillhost/plugin-data`. */
   readonly pluginDataDirectory?: string | undefined;
-  /** Milliseconds that activating, and disposing, of one plugin may take. Default: 10,000. */
+  /** Milliseconds for the activation, and for the disposal, of one plugin. Default: 10,000. */
   readonly activationTimeout?: number | undefined;
   /** Whether the files of plugins are watched. Default: false. */
   readonly watch?: boolean | undefined;
   readonly watchBackend?: WatchBackend | "auto" | undefined;
-  /** Imports plugins that come with this package. */
+  /** Imports bundled plugins. */
   readonly importModule?: ImportModule | undefined;
-  /** What ranges of `engines.skillhost` are held against. Default: that of this package. */
+  /** The version that ranges of `engines.skillhost` must include. Default: that of this package. */
   readonly hostVersion?: string | undefined;
-  /** Says which plugins may run. Absent: all that are named. */
+  /** Decides which plugins may run. Absent: all that are named. */
   readonly consent?: PluginConsent | undefined;
-  /** Told of trouble with watching. */
+  /** Called when files cannot be watched. */
   onProblem?(problem: Diagnostic): void;
 }
 
 /**
- * The plugins of one host. They are activated one after the other, each after those that it requires, and as a whole or not
- * at all; one that fails is told by a diagnostic and keeps only those back that require it. They are disposed of in the
- * opposite order. One whose files change is replaced as a whole, or not at all.
+ * The plugins of one host. They are activated one after the other, each after those that it requires, and disposed of in the
+ * reverse order. An activation is all or nothing; a failure becomes a diagnostic and affects only the plugins that require the
+ * failed one. A plugin whose files change is replaced as a whole, or not at all.
  */
 export class PluginHost implements AsyncDisposable {
   readonly sessions: PluginSessions;
-  /** Awaited when other plugins are active than before, and what was replaced has not ended yet. */
+  /** Called and awaited after active plugins have changed, before replaced ones are disposed of. */
   adapt: () => Promise<void> = async () => {};
   readonly #options: PluginHostOptions;
-  readonly #slots: PluginEntry[] = [];
+  readonly #entries: PluginEntry[] = [];
   readonly #life: PluginLifecycle;
   readonly #reloads: PluginReloads;
   readonly #closing = new AbortController();
@@ -78,7 +78,7 @@ export class PluginHost implements AsyncDisposable {
     this.#options = options;
     this.sessions = new PluginSessions(log);
     this.#changed = new Emitter((error) => log.error("A plugin listener failed.", { error }));
-    this.#life = new PluginLifecycle(this.#slots, {
+    this.#life = new PluginLifecycle(this.#entries, {
       ...options,
       hostVersion,
       sessions: this.sessions,
@@ -86,7 +86,7 @@ export class PluginHost implements AsyncDisposable {
       closing: this.#closing.signal,
       onChanged: () => this.#forget(),
     });
-    this.#reloads = new PluginReloads(this.#slots, {
+    this.#reloads = new PluginReloads(this.#entries, {
       life: this.#life,
       loader,
       log,
@@ -97,27 +97,27 @@ export class PluginHost implements AsyncDisposable {
     });
   }
 
-  /** Activates all, once. Never rejects. */
+  /** Activates all plugins but late ones, once. Never rejects. */
   start(): Promise<void> {
     this.#started ??= this.#activate(this.#options.plugins);
     return this.#started;
   }
 
-  /** Activates late ones, too. Never rejects. */
+  /** Activates late plugins too. Never rejects. */
   startLate(): Promise<void> {
     this.#late ??= this.start().then(() => this.#activate(this.#options.latePlugins ?? []));
     return this.#late;
   }
 
   get plugins(): readonly PluginInfo[] {
-    return this.#slots.filter(({ state }) => state !== "waiting").map(describePlugin);
+    return this.#entries.filter(({ state }) => state !== "waiting").map(describePlugin);
   }
 
   get diagnostics(): readonly Diagnostic[] {
-    return this.#slots.flatMap(({ diagnostics }) => diagnostics);
+    return this.#entries.flatMap(({ diagnostics }) => diagnostics);
   }
 
-  /** What sessions assemble their catalogs of. The same array until something in it changes. */
+  /** The tools for the catalogs of sessions. The same array until something in it changes. */
   get sources(): readonly CatalogSource[] {
     this.#sources ??= this.#active.flatMap(({ contributions: { tools }, published, place }) => sourcesOf({ tools, published, place }));
     return this.#sources;
@@ -135,7 +135,7 @@ export class PluginHost implements AsyncDisposable {
     return this.#skills;
   }
 
-  /** Of all plugins, in their order: they run before a session's own. */
+  /** The hooks of all plugins, in their order. They run before a session's own. */
   get hooks(): ResolvedHooks {
     this.#hooks ??= joinHooks(this.#active.flatMap(({ contributions }) => contributions.hooks));
     return this.#hooks;
@@ -165,36 +165,36 @@ export class PluginHost implements AsyncDisposable {
     return joinNamed(this.#active, "mcpServers");
   }
 
-  /** Settles when all, also late ones, have their first snapshots. One that fails or takes too long is told and passed over. */
+  /** Settles when the sources of all plugins have their first snapshots. A source that fails or takes too long is reported. */
   ready(): Promise<void> {
     this.#ready ??= this.startLate().then(async () => {
-      await Promise.all(this.#slots.map((slot) => this.#life.awaitSources(slot)));
+      await Promise.all(this.#entries.map((entry) => this.#life.awaitSources(entry)));
     });
     return this.#ready;
   }
 
-  /** Looks at the files of plugins again and loads what changed; what failed is tried again. */
+  /** Checks the files of plugins, loads changed plugins, and retries failed ones. */
   async reload(): Promise<void> {
     await this.start();
     await this.#reloads.reload();
   }
 
-  /** Settles when no plugin is being loaded, and the files of all are watched. */
+  /** Settles when no plugin is being loaded and all files are watched. */
   async idle(): Promise<void> {
     await this.#reloads.idle();
   }
 
-  /** Tells that what plugins give may be something else now. */
+  /** Calls `listener` when contributions of plugins may have changed. */
   subscribe(listener: () => void): Disposable {
     return this.#changed.on("changed", listener);
   }
 
-  /** Tells what each load of changed plugins came to. */
+  /** Calls `listener` with the outcome of each load of changed plugins. */
   onChange(listener: (change: PluginsChange) => void): Disposable {
     return this.#reloads.onChange(listener);
   }
 
-  /** Loads no plugin again from now on: what they are used for is about to end. */
+  /** Stops loading changed plugins, before the host closes what uses them. */
   stopReloading(): Promise<void> {
     return this.#reloads.close();
   }
@@ -209,15 +209,15 @@ export class PluginHost implements AsyncDisposable {
   }
 
   get #active(): readonly ActivePlugin[] {
-    return this.#slots.flatMap(({ active }) => active ?? []);
+    return this.#entries.flatMap(({ active }) => active ?? []);
   }
 
-  async #activate(entries: readonly (Plugin | string | PluginUse)[]): Promise<void> {
-    const slots = entries.map((entry) => createEntry(isUse(entry) ? entry : { use: entry }));
-    this.#slots.push(...slots);
+  async #activate(plugins: readonly (Plugin | string | PluginUse)[]): Promise<void> {
+    const entries = plugins.map((plugin) => createEntry(isUse(plugin) ? plugin : { use: plugin }));
+    this.#entries.push(...entries);
     const start = Date.now();
-    await activateAll(slots, this.#life, this.#closing.signal);
-    for (const slot of slots) this.#reloads.follow(slot, start);
+    await activateAll(entries, this.#life, this.#closing.signal);
+    for (const entry of entries) this.#reloads.follow(entry, start);
   }
 
   #forget(): void {
@@ -237,6 +237,6 @@ export class PluginHost implements AsyncDisposable {
   }
 }
 
-function isUse(entry: Plugin | string | PluginUse): entry is PluginUse {
-  return typeof entry === "object" && "use" in entry;
+function isUse(plugin: Plugin | string | PluginUse): plugin is PluginUse {
+  return typeof plugin === "object" && "use" in plugin;
 }

@@ -18,20 +18,20 @@ interface PluginReloadsOptions {
   readonly watch: boolean;
   readonly watchBackend?: WatchBackend | "auto" | undefined;
   onProblem(problem: Diagnostic): void;
-  /** Settles when what depends on plugins goes by what they are now: what was replaced ends no sooner. */
+  /** Settles when everything that depends on plugins uses the new ones. Replaced ones are disposed of after that. */
   adapt(): Promise<void>;
 }
 
 /**
- * Loads plugins again when their files change: of one plugin never two at a time, and the latest wins. A load is all or
- * nothing, and tells what it changed.
+ * Loads plugins again when their files change. Loads of the same plugin never overlap, and a newer one aborts an older one. A
+ * load is all or nothing, and emits what it changed.
  */
 export class PluginReloads {
   readonly #options: PluginReloadsOptions;
-  readonly #slots: readonly PluginEntry[];
+  readonly #entries: readonly PluginEntry[];
   readonly #queue: KeyedQueue;
   readonly #hashes = new FileHashes();
-  /** What was looked for and not there. */
+  /** Paths that were checked and did not exist. */
   readonly #absent = new Set<string>();
   readonly #watcher: TreeWatcher | undefined;
   readonly #files: SkillWatch;
@@ -39,18 +39,18 @@ export class PluginReloads {
   readonly #events: Emitter<{ change: PluginsChange }>;
   #isClosed = false;
 
-  constructor(slots: readonly PluginEntry[], options: PluginReloadsOptions) {
+  constructor(entries: readonly PluginEntry[], options: PluginReloadsOptions) {
     const { log } = options;
-    this.#slots = slots;
+    this.#entries = entries;
     this.#options = options;
     this.#events = new Emitter((error) => log.error("A plugin listener failed.", { error }));
     this.#queue = new KeyedQueue((error, plugin) => log.error("Loading a plugin failed unexpectedly.", { plugin, error }));
     const backend = options.watchBackend ?? "auto";
     const { onProblem } = options;
     this.#watcher = options.watch
-      ? watchTree({ roots: [], backend, onChange: (changes) => this.#look(changes.map(({ path }) => path)), onProblem })
+      ? watchTree({ roots: [], backend, onChange: (changes) => this.#check(changes.map(({ path }) => path)), onProblem })
       : undefined;
-    // It knows owners of files by a text, which for skills is their folder.
+    // It identifies the owners of files by a text, which for skills is their folder.
     this.#files = new SkillWatch(this.#watcher);
   }
 
@@ -58,30 +58,30 @@ export class PluginReloads {
     return this.#events.on("change", listener);
   }
 
-  /** A slot was tried since `start` (by `Date.now()`): its files are watched from now on. */
-  follow(slot: PluginEntry, start: number): void {
-    if (!isReloadable(slot)) return;
-    for (const file of slot.attempted) {
+  /** Watches the files of an entry from now on. `start`: when its last attempt began, by `Date.now()`. */
+  follow(entry: PluginEntry, start: number): void {
+    if (!isReloadable(entry)) return;
+    for (const file of entry.attempted) {
       if (statFile(file) === undefined) this.#absent.add(file);
       else this.#hashes.recordRead(file, this.#options.loader.contentHash(file), start);
     }
-    this.#files.setFiles(this.#keyOf(slot), filesOf(slot));
+    this.#files.setFiles(this.#keyOf(entry), filesOf(entry));
   }
 
-  /** Looks at all files again, and tries again what failed. */
+  /** Checks all files, and retries failed plugins. */
   async reload(): Promise<void> {
-    this.#look(new Set(this.#slots.flatMap((slot) => (isReloadable(slot) ? [...filesOf(slot)] : []))));
-    for (const slot of this.#slots) if (slot.state === "failed" || slot.state === "unknown") this.#schedule(slot, []);
+    this.#check(new Set(this.#entries.flatMap((entry) => (isReloadable(entry) ? [...filesOf(entry)] : []))));
+    for (const entry of this.#entries) if (entry.state === "failed" || entry.state === "unknown") this.#schedule(entry, []);
     await this.idle();
   }
 
-  /** Settles when nothing is being loaded, and what changed before everything was watched is noticed. */
+  /** Settles when nothing is being loaded and all files are watched. */
   async idle(): Promise<void> {
     await this.#watcher?.ready;
     await this.#queue.idle();
   }
 
-  /** Ends what is being loaded, and loads nothing more. */
+  /** Ends running loads, and starts no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watcher?.[Symbol.asyncDispose]();
@@ -89,13 +89,13 @@ export class PluginReloads {
     this.#events.clear();
   }
 
-  #look(paths: Iterable<string>): void {
+  #check(paths: Iterable<string>): void {
     const edited = [...paths].filter((path) => this.#files.foldersOf(path).size > 0 && this.#isEdited(path));
     if (edited.length === 0) return;
     this.#options.loader.invalidate(edited);
-    for (const slot of this.#slots) {
-      const own = edited.filter((path) => this.#files.foldersOf(path).has(this.#keyOf(slot)));
-      if (own.length > 0) this.#schedule(slot, own);
+    for (const entry of this.#entries) {
+      const own = edited.filter((path) => this.#files.foldersOf(path).has(this.#keyOf(entry)));
+      if (own.length > 0) this.#schedule(entry, own);
     }
   }
 
@@ -104,43 +104,46 @@ export class PluginReloads {
     return statFile(path) !== undefined && this.#absent.delete(path);
   }
 
-  #schedule(slot: PluginEntry, files: readonly string[]): void {
+  #schedule(entry: PluginEntry, files: readonly string[]): void {
     if (this.#isClosed) return;
     const started = performance.now();
-    this.#changed.set(slot, new Set([...(this.#changed.get(slot) ?? []), ...files]));
-    this.#queue.add(this.#keyOf(slot), (signal) => this.#load(slot, started, signal));
+    this.#changed.set(entry, new Set([...(this.#changed.get(entry) ?? []), ...files]));
+    this.#queue.add(this.#keyOf(entry), (signal) => this.#load(entry, started, signal));
   }
 
-  async #load(slot: PluginEntry, started: number, signal: AbortSignal): Promise<void> {
+  async #load(entry: PluginEntry, started: number, signal: AbortSignal): Promise<void> {
     const { life, adapt } = this.#options;
     const start = Date.now();
-    const known = JSON.stringify(slot.diagnostics);
-    const prepared = await life.prepare(slot, signal);
-    if (signal.aborted) return void (await discard(prepared));
-    let taken: Awaited<ReturnType<PluginLifecycle["enter"]>>;
-    if (prepared.kind === "ready") taken = await life.enter(slot, prepared.candidate, signal);
-    else {
-      slot.attempted = prepared.files;
-      await life.fail(slot, prepared);
+    const known = JSON.stringify(entry.diagnostics);
+    const prepared = await life.prepare(entry, signal);
+    if (signal.aborted) {
+      await (prepared.kind === "ready" ? prepared.candidate.scope : prepared.scope).dispose();
+      return;
     }
-    // Whoever aborted it comes next, with all that has changed.
+    let taken: Awaited<ReturnType<PluginLifecycle["enter"]>>;
+    if (prepared.kind === "ready") taken = await life.enter(entry, prepared.candidate, signal);
+    else {
+      entry.attempted = prepared.files;
+      await life.fail(entry, prepared);
+    }
+    // A newer load follows, with all changed files.
     if (taken === undefined && signal.aborted) return;
-    this.follow(slot, start);
-    const files = [...(this.#changed.get(slot) ?? [])];
-    this.#changed.delete(slot);
+    this.follow(entry, start);
+    const files = [...(this.#changed.get(entry) ?? [])];
+    this.#changed.delete(entry);
     if (taken === undefined) {
-      // What was tried because something else changed is told only if it fails for another reason.
-      if (files.length > 0 || JSON.stringify(slot.diagnostics) !== known) this.#events.emit("change", toFailed(slot, files, started));
+      // A retry because of another plugin is reported only when it fails for a new reason.
+      if (files.length > 0 || JSON.stringify(entry.diagnostics) !== known) this.#events.emit("change", toFailed(entry, files, started));
       return;
     }
     await adapt();
-    this.#events.emit("change", toUpdated(slot, taken.before, files, started));
-    if (taken.before !== undefined) life.retire(slot, taken.before);
-    for (const other of this.#slots) if (other !== slot && other.isHeldBack) this.#schedule(other, []);
+    this.#events.emit("change", toUpdated(entry, taken.before, files, started));
+    if (taken.before !== undefined) life.retire(entry, taken.before);
+    for (const other of this.#entries) if (other !== entry && other.isHeldBack) this.#schedule(other, []);
   }
 
-  #keyOf(slot: PluginEntry): string {
-    return `plugin:${this.#slots.indexOf(slot)}`;
+  #keyOf(entry: PluginEntry): string {
+    return `plugin:${this.#entries.indexOf(entry)}`;
   }
 }
 
@@ -148,17 +151,13 @@ function filesOf({ active, attempted }: PluginEntry): ReadonlySet<string> {
   return new Set([...(active?.files ?? []), ...attempted]);
 }
 
-async function discard(prepared: Awaited<ReturnType<PluginLifecycle["prepare"]>>): Promise<void> {
-  await (prepared.kind === "ready" ? prepared.candidate.scope : prepared.scope).dispose();
-}
-
-/** What one load of plugins changed. Durations are milliseconds. */
+/** The outcome of one load of plugins. Durations are in milliseconds. */
 export interface PluginsChange {
-  /** Activated for the first time. */
+  /** Plugins that were activated for the first time. */
   readonly added: readonly PluginChange[];
-  /** Another generation serves. */
+  /** Plugins that were replaced by a new generation. */
   readonly updated: readonly PluginChange[];
-  /** Attempts that were not taken: the last good generation serves on, where there was one. */
+  /** Plugins that could not be loaded. The last working version keeps running, if there is one. */
   readonly failed: readonly FailedPluginChange[];
   /** The files whose change caused this. */
   readonly files: readonly string[];
@@ -180,9 +179,9 @@ export interface FailedPluginChange {
   readonly durationMs: number;
 }
 
-/** What it is that a slot has become another generation. `started`: by `performance.now()`. */
-function toUpdated(slot: PluginEntry, before: ActivePlugin | undefined, files: readonly string[], started: number): PluginsChange {
-  const { name, specifier, version, active } = slot;
+/** The change after a successful load. `started`: by `performance.now()`. */
+function toUpdated(entry: PluginEntry, before: ActivePlugin | undefined, files: readonly string[], started: number): PluginsChange {
+  const { name, specifier, version, active } = entry;
   const change: PluginChange = {
     name,
     ...(specifier !== undefined && { specifier }),
@@ -193,8 +192,8 @@ function toUpdated(slot: PluginEntry, before: ActivePlugin | undefined, files: r
   return before === undefined ? { added: [change], updated: [], failed: [], files } : { added: [], updated: [change], failed: [], files };
 }
 
-function toFailed(slot: PluginEntry, files: readonly string[], started: number): PluginsChange {
-  const { name, specifier, diagnostics, active } = slot;
+function toFailed(entry: PluginEntry, files: readonly string[], started: number): PluginsChange {
+  const { name, specifier, diagnostics, active } = entry;
   const failed: FailedPluginChange = {
     name,
     ...(specifier !== undefined && { specifier }),

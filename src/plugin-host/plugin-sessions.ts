@@ -2,32 +2,32 @@ import { toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { PermissionRules } from "../session/permissions/permission-rules.ts";
 
-/** What plugins are told of a session that is open. */
+/** An open session, as plugins see it. */
 export interface PluginSession {
   readonly id: string;
   readonly workingDirectory: string;
-  /** Folders that its tools may work in beside the working directory. Absolute. */
+  /** Absolute paths of the folders in which its tools may work besides the working directory. */
   readonly additionalDirectories: readonly string[];
-  /** Folders whose files its model is told to read: where long results are kept, and those of its skills. Absolute. */
+  /** Absolute paths of folders that its model may read: stored long results, and its skills. */
   readonly readableDirectories: readonly string[];
   /**
-   * Whether its rules forbid reading what is at an absolute path, or want somebody asked for that: a tool that searches
-   * the folder it lies in passes it over, as permission for the folder says nothing of it. Undefined: there are no such rules.
+   * Whether its rules deny reading an absolute path, or require permission for it. A tool that searches the folder must skip this
+   * path, since permission for the folder does not cover it. Undefined: there are no such rules.
    */
   readonly isKeptBack: ((path: string) => boolean) | undefined;
   /**
-   * What a command line is to be kept from so that its rules hold, whatever it does; "unenforceable": no limits can see to
-   * that. A request for permission whose line will run so says `isConfined: true`: then rules decide only by what is sure.
+   * The limits with which a command line cannot break the rules, whatever it does; "unenforceable": no limits can ensure this. A
+   * permission request for a line that runs with them has `isConfined: true`, and rules then decide only by what is certain.
    * Undefined: there are no rules about paths or addresses.
    */
   readonly limitsOf: PermissionRules["limitsOf"];
-  /** Whether its rules forbid an address, or want somebody asked. Undefined: there are no such rules. */
+  /** Whether its rules deny an address, or require permission for it. Undefined: there are no such rules. */
   readonly isAddressKeptBack: PermissionRules["isAddressKeptBack"];
 }
 
 type ClosedListener = (sessionId: string) => void | Promise<void>;
 
-/** The sessions of a host, as plugins see them. */
+/** The open sessions of a host, for its plugins. */
 export class PluginSessions {
   readonly #log: Logger;
   readonly #open = new Map<string, PluginSession>();
@@ -41,24 +41,24 @@ export class PluginSessions {
     return this.#open.get(id);
   }
 
-  /** Also when something about an open one has changed. */
+  /** Adds a session, or replaces the description of an open one. */
   open(session: PluginSession): void {
     this.#open.set(session.id, session);
   }
 
   close(id: string): void {
     if (!this.#open.delete(id)) return;
-    for (const listener of [...this.#listeners]) void this.#tell(listener, id);
+    for (const listener of [...this.#listeners]) void this.#notify(listener, id);
   }
 
   onClosed(listener: ClosedListener): Disposable {
-    // A function of our own, so that adding one twice gives two subscriptions with a life each.
+    // Wrapped, so that adding the same function twice creates two independent subscriptions.
     const own: ClosedListener = (id) => listener(id);
     this.#listeners.add(own);
     return { [Symbol.dispose]: () => void this.#listeners.delete(own) };
   }
 
-  async #tell(listener: ClosedListener, id: string): Promise<void> {
+  async #notify(listener: ClosedListener, id: string): Promise<void> {
     try {
       await listener(id);
     } catch (error) {

@@ -13,30 +13,30 @@ import { isBundleFolder } from "./bundles/load-bundle.ts";
 import type { Plugin } from "./define-plugin.ts";
 import { type FindOptions, filesOfFailure, findPlugin, type LocatedPlugin, locatePlugin } from "./locate-plugin.ts";
 
-/** A plugin with what its host says about it. */
+/** A plugin and its configuration. */
 export interface PluginUse {
   /** The plugin, or the specifier of its module. */
   readonly use: Plugin | string;
-  /** Its configuration: what its `configSchema` asks for. */
+  /** Its configuration, as its `configSchema` describes it. */
   readonly config?: unknown;
 }
 
-/** A plugin that may be activated as far as it is concerned: found, fit for this host, and rightly configured. */
+/** A plugin that was found, supports this host and has a valid configuration. */
 export interface Candidate {
   readonly plugin: Plugin;
   readonly version: string | undefined;
   readonly requires: readonly Requirement[];
   readonly config: unknown;
-  /** Of its module, where it comes by one: what approvals of its tools are bound to. */
+  /** The identity of its module, to which approvals of its tools are bound. Undefined: a program passed the plugin itself. */
   readonly identity: string | undefined;
-  /** What it is made of and may change. */
+  /** Its files that can change. */
   readonly files: ReadonlySet<string>;
-  /** What its module opened while it was evaluated. */
+  /** Owns what its module opened during evaluation. */
   readonly scope: OwnedScope;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What preparing came to. Of a failure, the name if anything told it, and the files that may mend it. */
+/** The outcome of the preparation. A failure has the name, if it is known, and the files whose change may fix it. */
 export type PreparedPlugin =
   | { readonly kind: "ready"; readonly candidate: Candidate }
   | {
@@ -47,7 +47,7 @@ export type PreparedPlugin =
       readonly scope: OwnedScope;
     };
 
-/** Says which plugins may run, by the path of the module or folder. */
+/** Decides which plugins may run, by the path of the module or folder. */
 export interface PluginConsent {
   mayRun(path: string): boolean;
   explain(path: string): Diagnostic;
@@ -59,8 +59,8 @@ export interface PrepareOptions extends Omit<FindOptions, "onDiagnostic"> {
 }
 
 /**
- * Finds a plugin and checks what can be checked before any of its activation: first what its manifest says, while nothing
- * of it has run, then what its code says. Never rejects.
+ * Finds a plugin and checks everything that can be checked before its activation: first its manifest, before any of its code
+ * runs, then its code. Never rejects.
  */
 export async function preparePlugin(
   { use, config }: PluginUse,
@@ -120,9 +120,9 @@ async function find(
   const { manifest } = located;
   attempt.name = manifest?.name;
   assertMayRun(specifier, located, options);
-  const called = manifest?.name ?? specifier;
-  checkEngine(called, manifest?.engines, options.hostVersion);
-  const config = manifest?.configSchema === undefined ? given : await configOf(called, manifest.configSchema, given, limits);
+  const name = manifest?.name ?? specifier;
+  checkEngine(name, manifest?.engines, options.hostVersion);
+  const config = manifest?.configSchema === undefined ? given : await configOf(name, manifest.configSchema, given, limits);
   const work = findPlugin(specifier, located, { ...options, onDiagnostic }, scope);
   const { plugin, files: own } = await withinActivation(work, limits);
   for (const file of own) files.add(file);
@@ -136,7 +136,7 @@ async function find(
 }
 
 /**
- * A package is reached through the folder that it is installed for, also where a link there leads elsewhere.
+ * An installed package may run if the folder that it is installed for is trusted, even when a link leads elsewhere.
  * @throws HostError `FOLDER_UNTRUSTED`
  */
 function assertMayRun(specifier: string, { kind, path }: LocatedPlugin, { consent, workingDirectory }: PrepareOptions): void {
@@ -166,38 +166,38 @@ async function configOf(name: string, schema: object | undefined, given: unknown
   throw new HostError("PLUGIN_CONFIG", `The configuration of plugin "${name}" is not valid: ${checked.problem}. ${where}`);
 }
 
-const ownWords: ReadonlySet<string> = new Set(["PLUGIN_ENGINE", "PLUGIN_CONFIG"]);
+const selfExplaining: ReadonlySet<string> = new Set(["PLUGIN_ENGINE", "PLUGIN_CONFIG"]);
 const found = ["PLUGIN_NOT_FOUND", "PLUGIN_INVALID", "PLUGIN_MANIFEST"];
-const codes: ReadonlySet<string> = new Set(["PLUGIN_UNTRUSTED", "FOLDER_UNTRUSTED", ...ownWords, ...found]);
+const codes: ReadonlySet<string> = new Set(["PLUGIN_UNTRUSTED", "FOLDER_UNTRUSTED", ...selfExplaining, ...found]);
 
 function failure(use: Plugin | string, name: string | undefined, error: unknown): Diagnostic {
   const code = error instanceof HostError && codes.has(error.code) ? error.code : "PLUGIN_ACTIVATION";
   const source = name ?? (typeof use === "string" ? use : use.name);
-  const what = ownWords.has(code) ? "" : `Plugin "${typeof use === "string" ? use : use.name}" cannot be loaded: `;
-  // A host that was ended before its plugins were there is no fault of theirs.
+  const what = selfExplaining.has(code) ? "" : `Plugin "${typeof use === "string" ? use : use.name}" cannot be loaded: `;
+  // A host that closes during its start is not an error of the plugin.
   const severity = error instanceof HostError && error.code === "HOST_CLOSED" ? "info" : "error";
   return { severity, code, source, message: `${what}${errorMessage(error)}` };
 }
 
-/** What checking a configuration came to: the configuration with its defaults, or what is wrong with it, in words. */
+/** A configuration with its defaults, or its problem as text. */
 type ConfigOutcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };
 
 /**
- * Checks a configuration by a schema and fills in defaults. Only the schema's own code runs, where it is that of a library:
- * nothing of a plugin's activation. Never rejects.
+ * Checks a configuration with a schema, and adds defaults. Runs at most the code of a schema library, nothing of the plugin's
+ * activation. Never rejects.
  */
 async function checkConfig(schema: object, config: unknown): Promise<ConfigOutcome> {
   try {
     const validated = await validatorFor(schema)(config ?? {});
     if (!validated.ok) return { ok: false, problem: describe(validated.issues) };
-    // What a library makes of it may be more than data: its own to keep.
+    // The output of a library may contain more than data, so it is not copied.
     return isLibrarySchema(schema) ? validated : plainConfig(validated.value);
   } catch (error) {
     return { ok: false, problem: `its configSchema is not valid: ${errorMessage(error)}` };
   }
 }
 
-/** A configuration without a schema: data, so that nobody changes under a plugin what it was given. */
+/** Copies a configuration as data, so that later changes of the original do not affect the plugin. */
 function plainConfig(config: unknown): ConfigOutcome {
   if (config === undefined) return { ok: true, value: Object.freeze({}) };
   const copy = copyJson(config);
@@ -210,7 +210,7 @@ function validatorFor(schema: object): (value: unknown) => Validated | Promise<V
   return standardValidator(schema) ?? compiled(toJsonSchema(schema).schema);
 }
 
-/** A schema that cannot be compiled says so to its author, in place of what it says of arguments. */
+/** Compiles a schema. For its author, an invalid schema is an error, not a problem of the arguments. */
 function compiled(schema: JsonSchema): (value: unknown) => Validated | Promise<Validated> {
   const problems: string[] = [];
   const validate = compileSchema(schema, { onDiagnostic: ({ message }) => void problems.push(message) });
@@ -225,31 +225,31 @@ function describe(issues: readonly ArgumentIssue[]): string {
   return issues.map(({ path, message }) => (path === "" ? message : `${path} ${message}`)).join("; ");
 }
 
-/** What one plugin needs of another. */
+/** A plugin that another plugin requires. */
 export interface Requirement {
   readonly name: string;
   readonly range: string;
 }
 
-/** How a plugin that is required stands. `absent`: no plugin has the name; `hint` says what to do about it. */
+/** The status of a required plugin. `absent`: no plugin has the name; `hint` says how to fix that. */
 export type RequirementStatus =
   | { readonly kind: "active"; readonly version: string | undefined }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "absent"; readonly hint: string };
 
-/** What a plugin requires by its code and by its manifest. */
+/** The requirements of a plugin's manifest and code. */
 function requirementsOf(...maps: readonly (Readonly<Record<string, string>> | undefined)[]): readonly Requirement[] {
   return maps.flatMap((map) => Object.entries(map ?? {}).map(([name, range]) => ({ name, range })));
 }
 
-/** The first of its requirements that is not met, in words that go on from the plugin's name; undefined: all are. */
-export function unmetRequirement(requires: readonly Requirement[], standingOf: (name: string) => RequirementStatus): string | undefined {
+/** Describes the first unmet requirement, as text that continues after the plugin's name. Undefined: all are met. */
+export function unmetRequirement(requires: readonly Requirement[], statusOf: (name: string) => RequirementStatus): string | undefined {
   for (const { name, range } of requires) {
-    const standing = standingOf(name);
+    const status = statusOf(name);
     const needs = `requires "${name}" ${range}`;
-    if (standing.kind === "absent") return `${needs}, but no plugin has that name. ${standing.hint}`;
-    if (standing.kind === "failed") return `${needs}, which failed: ${standing.reason}`;
-    const problem = explainRange(range, standing.version);
+    if (status.kind === "absent") return `${needs}, but no plugin has that name. ${status.hint}`;
+    if (status.kind === "failed") return `${needs}, which failed: ${status.reason}`;
+    const problem = explainRange(range, status.version);
     if (problem !== undefined) return `${needs}, but ${problem}.`;
   }
   return undefined;

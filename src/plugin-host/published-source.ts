@@ -9,8 +9,8 @@ import type { SkillEntry, SourceSnapshot, ToolSource } from "../tools/tool-sourc
 import { attributeFeatures, countCallsOf, originOf, type PluginPlace } from "./contributions.ts";
 
 /**
- * A plugin's tool source as sessions see it: its tools count as the plugin's, whatever they say of themselves, and a
- * snapshot that cannot be read leaves the last one serving. Equal snapshots give one object.
+ * A plugin's tool source as sessions see it. Its tools have the plugin as their origin, whatever they claim, and when a snapshot
+ * cannot be read, the previous one stays in use. The same snapshot is converted once.
  */
 export class PublishedSource {
   readonly id: string;
@@ -21,7 +21,7 @@ export class PublishedSource {
   #read: SourceSnapshot | undefined;
   #published: SourceSnapshot = Object.freeze({ tools: [], skills: [], diagnostics: [] });
 
-  /** `calls` counts those of its tools. */
+  /** `calls` counts the calls of its tools. */
   constructor(source: ToolSource, place: PluginPlace, calls?: CallsInFlight) {
     this.id = `${place.name}/${source.id}`;
     this.source = source;
@@ -37,7 +37,7 @@ export class PublishedSource {
         this.#read = snapshot;
       }
     } catch (error) {
-      this.#keep(error);
+      this.#keepPrevious(error);
     }
     return this.#published;
   }
@@ -58,8 +58,7 @@ export class PublishedSource {
     });
   }
 
-  /** What works is not taken away. */
-  #keep(error: unknown): void {
+  #keepPrevious(error: unknown): void {
     const problem = this.#problem("PLUGIN_SOURCE", `cannot be read, so its previous tools stay in use: ${errorMessage(error)}`);
     if (this.#published.diagnostics.some(({ message }) => message === problem.message)) return;
     this.#published = Object.freeze({ ...this.#published, diagnostics: Object.freeze([...this.#published.diagnostics, problem]) });
@@ -69,9 +68,9 @@ export class PublishedSource {
     const known = this.#tools.get(tool);
     if (known !== undefined) return known;
     const owned = withOrigin(tool, originOf(this.#place, tool.origin?.nativeName ?? tool.definition.name));
-    const made = this.#calls === undefined ? owned : countCallsOf(owned, this.#calls);
-    this.#tools.set(tool, made);
-    return made;
+    const counted = this.#calls === undefined ? owned : countCallsOf(owned, this.#calls);
+    this.#tools.set(tool, counted);
+    return counted;
   }
 
   #problem(code: string, what: string): Diagnostic {
@@ -84,7 +83,7 @@ export class PublishedSource {
   }
 }
 
-/** The prompts and resources that a plugin's sources give. */
+/** The prompts and resources of a plugin's sources. */
 export function offersOf({ published, place }: Pick<PluginTools, "published" | "place">): readonly PromptAndResourceSource[] {
   const kind = place.isBundled ? "builtin" : "plugin";
   return published.map(({ id, snapshot: { prompts, resources, resourceTemplates } }) => ({
@@ -96,7 +95,7 @@ export function offersOf({ published, place }: Pick<PluginTools, "published" | "
   }));
 }
 
-/** What a plugin gives to catalogs: its own tools, then those of its sources. */
+/** The tools of a plugin for catalogs: its own, then those of its sources. */
 export function sourcesOf({ tools, published, place }: PluginTools): readonly CatalogSource[] {
   const kind = place.isBundled ? "builtin" : "plugin";
   const own: CatalogSource[] = tools.length === 0 ? [] : [{ kind, id: place.name, tools }];

@@ -1,23 +1,23 @@
 import { explainRange } from "../base/version-range.ts";
-import { bundledPrefix } from "./bundled.ts";
+import { bundledSpecifier } from "./bundled.ts";
 import type { PluginEntry } from "./plugin-entry.ts";
 import type { Requirement, RequirementStatus } from "./prepare-plugin.ts";
 
-/** Plugins that come with this package, which need only be named. */
-const comesWithHost: ReadonlySet<string> = new Set(["workspace-tools", "library-docs", "language-server", "python-tools"]);
-
-/** How the plugin of a name stands among some slots. */
-export function standingIn(slots: readonly PluginEntry[], name: string): RequirementStatus {
-  const named = slots.filter((slot) => slot.name === name);
-  const active = named.find((slot) => slot.active !== undefined);
+/** The status of the plugin with a name among some entries. */
+export function statusOf(entries: readonly PluginEntry[], name: string): RequirementStatus {
+  const named = entries.filter((entry) => entry.name === name);
+  const active = named.find((entry) => entry.active !== undefined);
   if (active !== undefined) return { kind: "active", version: active.version };
-  const failed = named.find(({ state }) => state === "failed") ?? slots.find((slot) => slot.state === "unknown" && mayBe(slot, name));
-  if (failed !== undefined) return { kind: "failed", reason: reasonOf(failed) };
-  const own = comesWithHost.has(name) ? `"${bundledPrefix}${name}"` : "it";
-  return { kind: "absent", hint: `Add ${own} to the plugins of the host.` };
+  const failed = named.find(({ state }) => state === "failed") ?? entries.find((entry) => entry.state === "unknown" && mayBe(entry, name));
+  if (failed !== undefined) {
+    const error = failed.diagnostics.find(({ severity }) => severity === "error");
+    return { kind: "failed", reason: error?.message ?? "it was not activated." };
+  }
+  const specifier = bundledSpecifier(name);
+  return { kind: "absent", hint: `Add ${specifier === undefined ? "it" : `"${specifier}"`} to the plugins of the host.` };
 }
 
-/** Whether what could not be loaded may have been the plugin of that name, by what it was named by. */
+/** Whether a plugin that could not be loaded may have this name, judged by its specifier. */
 function mayBe({ specifier = "" }: PluginEntry, name: string): boolean {
   const last = specifier
     .split(/[\\/]/)
@@ -26,44 +26,40 @@ function mayBe({ specifier = "" }: PluginEntry, name: string): boolean {
   return specifier === name || last === name || last?.replace(/\.[cm]?[jt]sx?$/, "") === name;
 }
 
-function reasonOf({ diagnostics }: PluginEntry): string {
-  return diagnostics.find(({ severity }) => severity === "error")?.message ?? "it was not activated.";
-}
-
-/** Why a slot's plugin may not be replaced by another of that name and version: an active one requires it as it is. */
+/** Why a plugin must not be replaced by one with this name and version: another active plugin requires the present one. */
 export function brokenByReplacing(
-  slot: PluginEntry,
+  entry: PluginEntry,
   next: { readonly name: string; readonly version: string | undefined },
   others: readonly PluginEntry[],
 ): string | undefined {
   for (const other of others) {
-    const requirement = other.active?.requires.find(({ name }) => name === slot.name);
+    const requirement = other.active?.requires.find(({ name }) => name === entry.name);
     if (requirement === undefined) continue;
-    const problem = next.name === slot.name ? explainRange(requirement.range, next.version) : `its name is "${next.name}" now`;
+    const problem = next.name === entry.name ? explainRange(requirement.range, next.version) : `its name is "${next.name}" now`;
     if (problem === undefined) continue;
-    return `Plugin "${slot.name}" was not replaced: plugin "${other.name}" requires "${slot.name}" ${requirement.range}, but ${problem}.`;
+    return `Plugin "${entry.name}" was not replaced: plugin "${other.name}" requires "${entry.name}" ${requirement.range}, but ${problem}.`;
   }
   return undefined;
 }
 
-/** The way around, when what a plugin requires requires the plugin in the end, in words that go on from its name. */
+/** The cycle, when a plugin requires itself through others, as text that continues after its name. */
 export function requiresItself(name: string, requires: readonly Requirement[], others: readonly PluginEntry[]): string | undefined {
   const seen = new Set<string>();
-  const wayBack = (wanted: readonly Requirement[], way: readonly string[]): readonly string[] | undefined => {
+  const findCycle = (wanted: readonly Requirement[], path: readonly string[]): readonly string[] | undefined => {
     for (const { name: next } of wanted) {
-      if (next === name) return [...way, name];
+      if (next === name) return [...path, name];
       if (seen.has(next)) continue;
       seen.add(next);
-      const found = wayBack(others.find((slot) => slot.name === next)?.active?.requires ?? [], [...way, next]);
+      const found = findCycle(others.find((entry) => entry.name === next)?.active?.requires ?? [], [...path, next]);
       if (found !== undefined) return found;
     }
     return undefined;
   };
-  const way = wayBack(requires, [name]);
-  return way && inCircle(way);
+  const cycle = findCycle(requires, [name]);
+  return cycle && describeCycle(cycle);
 }
 
-/** Says that plugins require each other, in words that go on from the name of one. */
-export function inCircle(way: readonly string[]): string {
-  return `requires itself in a cycle: ${way.join(" → ")}. Remove one of these requirements.`;
+/** Describes a cycle of requirements, as text that continues after a plugin's name. */
+export function describeCycle(cycle: readonly string[]): string {
+  return `requires itself in a cycle: ${cycle.join(" → ")}. Remove one of these requirements.`;
 }

@@ -26,7 +26,7 @@ export function describeSkill({ name, description, folder, userInvocable = true 
   return { name, description, ...(folder !== undefined && { folder }), isActive, isUserInvocable: userInvocable };
 }
 
-/** What a session needs of whoever made it. It shares its sources with other sessions; the session owns only what it pushed. */
+/** What a session needs from its host. It shares its sources with other sessions; the session owns only what its clients pushed. */
 export interface SessionEnvironment {
   readonly log: Logger;
   readonly defaults: SessionDefaults;
@@ -45,7 +45,7 @@ export interface SessionEnvironment {
   readonly mcp?: SessionServers | undefined;
   /** The commands that people may give. Absent: none. */
   commands?(): ReadonlyMap<string, SessionCommand>;
-  /** Tells that a source of this session published something new. */
+  /** Calls the listener when a source of this session has published something new. */
   subscribe(listener: () => void): Disposable;
   /** Takes a configuration on, at the start and after each update: what it names is loaded from now on. */
   adopt(config: ResolvedSessionConfig): void;

@@ -13,7 +13,7 @@ export interface PlanStorage {
 
 export const planFileName = "plan.md";
 
-/** A plan of which events tell when it is written. */
+/** A plan. Writing it emits an event. */
 export function createPlan(
   { read, write }: PlanStorage,
   events: SessionEvents,

@@ -58,15 +58,15 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   readonly hookTimeout?: number | undefined;
   /** What is decided about calls before anybody is asked. */
   readonly permissions?: PermissionRuleOptions | undefined;
-  /** Decides about calls that need permission. Absent: nobody does, and they are denied. */
+  /** Decides about calls that need permission. Absent: they are denied. */
   readonly onPermissionRequest?: AskHandler<"permission"> | undefined;
   readonly onUserInputRequest?: AskHandler<"userInput"> | undefined;
   readonly onElicitationRequest?: AskHandler<"elicitation"> | undefined;
   /** Answers what an MCP server wants a model to write, with the result of MCP's `sampling/createMessage`. */
   readonly onSamplingRequest?: AskHandler<"sampling"> | undefined;
-  /** Has somebody sign in to an MCP server, and gives the address that the browser came back to. */
+  /** Lets a person sign in to an MCP server and returns the address that the browser came back to. */
   readonly onMcpAuthorization?: AskHandler<"authorization"> | undefined;
-  /** True: clients may still attach, so a question that nobody can answer yet stays open. Default: false. */
+  /** True: clients may still attach, so a question that no client can answer yet stays open. Default: false. */
   readonly waitForAttachments?: boolean | undefined;
   /** Deadline of calls in milliseconds, for tools without their own. Default: 120,000. */
   readonly toolTimeout?: number | undefined;
@@ -138,7 +138,7 @@ export function resolveSessionConfig(options: SessionOptions, defaults: SessionD
     view,
     agents,
     turn: createTurn(given, agents, view, defaults.modelProviders),
-    // For `update`, which resolves everything anew.
+    // For `update`, which resolves everything again.
     hostHooks: defaults.hostHooks,
     hostAgents: defaults.hostAgents,
     modelProviders: defaults.modelProviders,

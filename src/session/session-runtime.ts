@@ -55,7 +55,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly changes: CoalescedEmitter;
   readonly offers: SessionPromptsAndResources;
   readonly plan: SessionPlan;
-  readonly #agentNews: AgentChanges;
+  readonly #agentChanges: AgentChanges;
   readonly #subscription: Disposable;
   readonly #samplingModels = new ModelCache();
   readonly #closing = new AbortController();
@@ -102,7 +102,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     this.plan = this.#createPlan();
     this.toolset = new SessionToolset(this);
     this.services = this.toolset.services;
-    this.#agentNews = createAgentChanges(this.events, config.agents.selected);
+    this.#agentChanges = createAgentChanges(this.events, config.agents.selected);
     this.pipeline = new CallPipeline(this);
     if (config.tools.length > 0) this.clients.own.setTools(config.tools);
     this.servers = new SessionServerConnections(this, this.clients, this.asks, environment.mcp);
@@ -129,7 +129,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
 
   /** A turn begins. */
   async ready(signal: AbortSignal): Promise<void> {
-    this.#agentNews.begin();
+    this.#agentChanges.begin();
     await this.#becomeReady(signal);
   }
 
@@ -157,7 +157,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
       this.#announceUpdate(before);
       if (next.view.key !== before.view.key) this.catalog.forgetNotices();
       this.#invalidate();
-      this.#agentNews.changed(before.agents, next.agents);
+      this.#agentChanges.changed(before.agents, next.agents);
       const { signal } = this.#closing;
       const hasOthers = next.view.key !== before.view.key;
       await Promise.all([this.environment.ready(signal), hasOthers ? this.servers.changed(signal) : undefined]);
@@ -232,7 +232,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     try {
       this.turns.send({ prompt, mode: "immediate", source: "agent" });
     } catch (error) {
-      // The model may be gone by now, and nobody called this who could be told.
+      // The model may be missing by now, and no caller waits for this.
       this.log.warning("The model could not be notified of a sub-agent.", { sessionId: this.sessionId, error: toError(error) });
     }
   }
@@ -246,7 +246,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     return this.#closed;
   }
 
-  #tellShutdown(): void {
+  #emitShutdown(): void {
     if (!this.events.wants("session.shutdown")) return;
     const { startedAt, summary } = this.usage;
     const { model } = this.config.view;
@@ -268,7 +268,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     this.servers[Symbol.dispose]();
     this.catalog.close();
     this.clients.close();
-    this.#tellShutdown();
+    this.#emitShutdown();
     this.events.close();
     await this.recording.close();
     this.fileChanges.clear();

@@ -84,7 +84,7 @@ export class Session implements AsyncDisposable {
     return this.#runtime.config;
   }
 
-  /** What the model is told of: data only, in a stable order. */
+  /** The tools as the model sees them: data only, in a stable order. */
   get tools(): readonly ToolDefinition[] {
     return this.#runtime.toolset.disclosure.advertised(this.catalog);
   }
@@ -164,8 +164,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Sends a message to the model and gives the message's id at once. What comes of it is told by the events, which end
-   * with `session.idle` once nothing goes on in the background either; a failure is `session.error`.
+   * Sends a message to the model and returns the message's id at once. Events report the progress and end with
+   * `session.idle` once the background work has ended too; a failure is `session.error`.
    * @throws HostError `MODEL_MISSING`, `SEND_OPTIONS`, `SESSION_CLOSED`; `ATTACHMENT_INVALID`, `ATTACHMENT_OUTSIDE`,
    * `ATTACHMENT_UNREADABLE` or `ATTACHMENT_TOO_LARGE`.
    */
@@ -177,7 +177,7 @@ export class Session implements AsyncDisposable {
   /**
    * Sends a message and gives the last thing that the model says in its turn, when the turn is over. Not for a handler
    * of a tool: its own turn cannot end before it does.
-   * @param options `timeout`: milliseconds to wait; the turn goes on after that. Default: for ever.
+   * @param options `timeout`: milliseconds to wait; the turn continues after that. Default: no limit.
    * @throws HostError as `send` does; `TURN_ABORTED`, `SEND_TIMEOUT`, `TURN_EMPTY`. @throws ModelError when the model failed.
    */
   async sendAndWait(message: SendOptions | string, options: { readonly timeout?: number } = {}): Promise<AssistantReply> {
@@ -234,14 +234,14 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Tells that tools, skills, prompts or resources of the session may be others now; once for all changes before it. Look
+   * Calls the listener when tools, skills, prompts or resources may have changed; once for all changes before it. Read them
    * and compare.
    */
   onChanged(listener: () => void): Disposable {
     return this.#runtime.changes.on("changed", listener);
   }
 
-  /** Listens to one type of event, or to all. A listener that fails is logged and keeps nobody else from hearing. */
+  /** Listens to one type of event, or to all. A listener that fails is logged; the other listeners are still called. */
   on(listener: EventSink): Unsubscribe;
   on(type: string, listener: EventSink): Unsubscribe;
   on(first: string | EventSink, second?: EventSink): Unsubscribe {
@@ -256,7 +256,7 @@ export class Session implements AsyncDisposable {
     return this.#runtime.fileChanges.on("changed", listener);
   }
 
-  /** Connects somebody who offers tools or answers questions. @throws HostError `SESSION_CLOSED` */
+  /** Connects a client that offers tools or answers questions. @throws HostError `SESSION_CLOSED` */
   attach(options: AttachmentOptions): Attachment {
     const attachment = this.#runtime.clients.attach(options);
     this.#runtime.catalog.greet();
@@ -265,7 +265,7 @@ export class Session implements AsyncDisposable {
 
   /**
    * Answers a call of a tool without a handler: with `{ result }`, `{ error }`, an Error, or the result itself. False:
-   * nobody waits for it any more.
+   * the call no longer waits for it.
    */
   respondToTool(requestId: string, answer: unknown): boolean {
     return this.asks.answer(requestId, toToolAnswer(answer), this.#runtime.clients.own.id);
@@ -297,7 +297,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Goes on with a session that is open: takes the changes over, and the tools where they are given.
+   * Continues a session that is open: applies the changes, and replaces the tools if some are given.
    * @throws HostError as `setTools` and `update` do; nothing is changed then.
    * @internal
    */
@@ -320,7 +320,7 @@ export class Session implements AsyncDisposable {
     return this.#runtime.isOpen;
   }
 
-  /** Ends the session: running calls are told by their signal and settled, questions are closed, tools withdrawn. */
+  /** Ends the session: aborts and settles running calls, closes questions, withdraws tools. */
   disconnect(): Promise<void> {
     return this.#runtime.close();
   }
@@ -349,8 +349,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * The resources in a stable order, the files of every skill among them, which are looked for now if nobody asked
-   * before. The same array until something about them changes. @throws HostError `SESSION_CLOSED`
+   * The resources in a stable order, including the files of every skill, which are looked up at the first
+   * call. The same array until something about them changes. @throws HostError `SESSION_CLOSED`
    */
   listResources(): readonly ResourceDefinition[] {
     return this.#runtime.offers.resources();
@@ -372,7 +372,7 @@ export class Session implements AsyncDisposable {
 
   /**
    * Suggests values for an argument of a prompt or a variable of a template, by what was typed so far; at most 100.
-   * @throws HostError `PROMPT_UNKNOWN`, `RESOURCE_UNKNOWN` for a template that nobody offers, `SESSION_CLOSED`.
+   * @throws HostError `PROMPT_UNKNOWN`, `RESOURCE_UNKNOWN` for a template that does not exist, `SESSION_CLOSED`.
    */
   complete(
     ref: CompletionRef,
@@ -383,16 +383,16 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Tells whenever a read of this address may give something else, also when a resource comes there or goes. Settles when
-   * that is so from now on; an address that nothing stands at is no error. @throws HostError `SESSION_CLOSED`
+   * Calls the listener when a read of this address may give another result, also when a resource appears or disappears
+   * there. Resolves once subscribed; unknown addresses are allowed. @throws HostError `SESSION_CLOSED`
    */
   watchResource(uri: string, listener: () => void): Promise<AsyncDisposable> {
     return this.#runtime.offers.watchResource(uri, listener);
   }
 
   /**
-   * Tells when one of the three lists has become another one. Of `resources` only once they have been listed: who never
-   * did so has no list that could be out of date. @throws HostError `SESSION_CLOSED`
+   * Calls the listener when one of the three lists has changed. Changes of `resources` are reported only after they were
+   * listed once. @throws HostError `SESSION_CLOSED`
    */
   onOffersChanged(listener: (change: OffersChange) => void): Disposable {
     return this.#runtime.offers.onChanged(listener);
@@ -403,7 +403,7 @@ const never: AbortSignal = new AbortController().signal;
 
 /**
  * Makes a session at once, whatever of its sources is loaded; `session.ready` waits for the rest. With a log it is
- * recorded there, and goes on where the log ends. Whoever gave a log closes it if this throws.
+ * recorded there and continues where the log ends. If this throws, the caller closes the log.
  * @throws HostError `SESSION_OPTIONS` naming the field; `TOOL_NAME_TAKEN`, `TOOL_NAME_ILLEGAL`, `TOOL_INVALID` for `tools`.
  */
 export function createSession(options: SessionOptions, environment: SessionEnvironment, log?: SessionLog): Session {

@@ -144,7 +144,7 @@ export class TracedStep {
     return this.#api.context.with(this.context, work);
   }
 
-  /** The step in W3C form (Trace Context, level 1), for whoever carries on elsewhere; empty when the span is none that counts. */
+  /** The step in W3C form (Trace Context, level 1), for propagation; empty when the span is not valid. */
   get headers(): { readonly traceparent?: string; readonly tracestate?: string } {
     try {
       const { traceId, spanId, traceFlags, traceState } = this.#span.spanContext();

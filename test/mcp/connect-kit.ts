@@ -64,7 +64,7 @@ export interface ContextOptions {
   readonly answer?: (kind: keyof Asks, data: unknown) => unknown;
 }
 
-/** A call's context whose questions are answered by a function; without one nobody is there. */
+/** A call's context whose requests are answered by a function; without one no user is available. */
 export function callContext({ sessionId = "session-1", workingDirectory = process.cwd(), answer }: ContextOptions = {}): ToolContext {
   const invocation = {
     sessionId,
@@ -77,7 +77,7 @@ export function callContext({ sessionId = "session-1", workingDirectory = proces
   return {
     invocation,
     ask: async (kind, data) => {
-      if (answer === undefined) throw new HostError("ASK_UNANSWERED", "Nobody is there.");
+      if (answer === undefined) throw new HostError("ASK_UNANSWERED", "No user is available.");
       return (await answer(kind, data)) as never;
     },
     callTool: () => Promise.reject(new Error("not here")),

@@ -97,7 +97,7 @@ export class FakeLease implements ServerLease {
   }
 
   /** A server's list is another one from now on. */
-  tell(server: FakeServer, lists: Partial<ServerLists>): void {
+  publish(server: FakeServer, lists: Partial<ServerLists>): void {
     server.lists = { ...(server.lists ?? listsOf()), ...lists };
     this.changed(server, "lists");
   }
@@ -118,7 +118,7 @@ export class FakeLease implements ServerLease {
   [Symbol.dispose](): void {}
 }
 
-/** A context of a call that nobody but the test has to do with. */
+/** A context of a call for tests. */
 export function contextOf(more: Partial<ToolContext> = {}, signal: AbortSignal = new AbortController().signal): ToolContext {
   const invocation = { sessionId: "s1", toolCallId: "c1", toolName: "t", arguments: {}, signal, workingDirectory: "/work" };
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));

@@ -62,7 +62,7 @@ export function modernHandler(): RequestListener {
   return (request, response) => void handle(request as never, response as never);
 }
 
-/** A server of the old era with sessions, on the SDK's first generation; `forget` ends its sessions without telling. */
+/** A server of the old era with sessions, on the SDK's first generation; `forget` ends its sessions silently. */
 export function sessionHandler(): { readonly handle: RequestListener; forget(): void } {
   const sessions = new Map<string, StreamableHTTPServerTransport>();
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -1,5 +1,5 @@
 // A server made with the official SDK that has one of everything, for both eras of the protocol. Its tool "rename" gives
-// the tool "read" another description and says so; "tamper" puts other bytes into a skill, which it goes on listing.
+// the tool "read" another description and says so; "tamper" puts other bytes into a skill, which it continues to list.
 import { completable, McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
 import { memorySkillFiles, SkillsExtension } from "@modelcontextprotocol/server/ext/skills";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";

@@ -144,13 +144,13 @@ describe.concurrent("no process is left when the host ends", () => {
   ] as const)("%s", async (_how, end, code, signal) => {
     const marker = newMarker();
     const host = spawn(process.execPath, [compiled("test/mcp/supervisor-host.ts"), marker, end]);
-    let told = "";
+    let output = "";
     host.stdout.on("data", (chunk: Buffer) => {
-      told += chunk.toString();
+      output += chunk.toString();
     });
     const exit = await new Promise((resolve) => host.on("close", (...how) => resolve(how)));
     expect(exit).toEqual([code, signal]);
-    expect(told).toBe("ready ready ready, 5 processes\n");
+    expect(output).toBe("ready ready ready, 5 processes\n");
     await untilNone(marker);
   });
 });

@@ -4,7 +4,7 @@ import { ForgetfulServer } from "./forgetful-server.ts";
 import { neverAborted, remoteSpec } from "./supervisor-kit.ts";
 import { realSupervisor } from "./tiny-servers.ts";
 
-test("a remote server that was restarted is connected to anew, and calls in flight reach it once each", async () => {
+test("after a restart of a remote server the connection is replaced, and calls in flight reach it once each", async () => {
   const remote = new ForgetfulServer();
   const url = await remote.listen();
   onTestFinished(() => remote[Symbol.asyncDispose]());

@@ -1,6 +1,6 @@
 import { countProcesses, realSupervisor, tinySpec } from "./tiny-servers.ts";
 
-// A host with servers of bad manners, which ends in the way it is told once all are ready.
+// A host with misbehaving servers, which ends in the requested way once all are ready.
 const [marker = "", end = ""] = process.argv.slice(2);
 const lease = realSupervisor().acquire([
   tinySpec("plain", marker),

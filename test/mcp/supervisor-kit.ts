@@ -202,7 +202,7 @@ export function makeKit(servers: FakeServers = new FakeServers(), more: Partial<
   return { clock, servers, supervisor };
 }
 
-/** A log that keeps what it is told. */
+/** A log that keeps its lines. */
 export function keepingLog(): Logger & { readonly lines: { level: string; message: string; data: object | undefined }[] } {
   const lines: { level: string; message: string; data: object | undefined }[] = [];
   const at =

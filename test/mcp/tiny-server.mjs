@@ -1,4 +1,4 @@
-// An MCP server of the era with a handshake, in a few lines, with bad manners as told:
+// An MCP server of the era with a handshake, in a few lines, with faults by option:
 //   fork      starts a process of its own that does not end when asked to
 //   stubborn  does not end either, neither when asked to nor when its input ends
 //   exit      writes to stderr and exits with code 3, at once

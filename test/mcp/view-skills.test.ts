@@ -54,7 +54,7 @@ describe("the skills of servers", () => {
     ]);
   });
 
-  test("with one name are told apart by their folders, on one server; on two they never meet", async () => {
+  test("with the same name get their folders on one server; on two servers they never clash", async () => {
     const one = serverWith("one", skillAt("billing/refunds"), skillAt("support/refunds"), skillAt("other"));
     const two = serverWith("two", skillAt("billing/refunds"));
     const view = await openView(new FakeLease(one, two));
@@ -77,7 +77,7 @@ describe("the skills of servers", () => {
     expect(names[0]).not.toBe(names[1]);
   });
 
-  test("that are listed twice are none, and the others of the server are", async () => {
+  test("that are listed twice are ignored, and the server's others are offered", async () => {
     const view = await openView(new FakeLease(serverWith("bank", skillAt("a"), skillAt("a", "Other."), skillAt("b"))));
     expect(view.snapshot.skills.map(({ name }) => name)).toEqual(["bank/b"]);
     expect(view.snapshot.diagnostics.map(({ code }) => code)).toEqual(["MCP_SKILL_INVALID", "MCP_SKILL_INVALID"]);
@@ -94,12 +94,12 @@ describe("the skills of servers", () => {
     expect(await open.snapshot.skills[0]!.instructions()).toContain("Now.");
   });
 
-  test("are the same objects when the list is told again", async () => {
+  test("are the same objects when an equal list arrives", async () => {
     const server = serverWith("bank", skillAt("a"));
     const lease = new FakeLease(server);
     const view = await openView(lease);
     const before = view.snapshot;
-    lease.tell(server, { skills: JSON.parse(JSON.stringify(server.lists!.skills)) });
+    lease.publish(server, { skills: JSON.parse(JSON.stringify(server.lists!.skills)) });
     await view.ready(never);
     expect(view.snapshot).toBe(before);
   });
@@ -120,7 +120,7 @@ describe("a skill that changes after it was trusted", () => {
     const lease = new FakeLease(server);
     const view = await openView(lease);
     expect(view.snapshot.skills).toHaveLength(1);
-    lease.tell(server, { skills: [{ ...skillAt("a").entry, ...change }] });
+    lease.publish(server, { skills: [{ ...skillAt("a").entry, ...change }] });
     await view.ready(never);
     expect(view.snapshot.skills).toEqual([]);
     expect(view.snapshot.diagnostics).toMatchObject([{ code: "MCP_SKILL_CHANGED", source: "bank" }]);
@@ -160,7 +160,7 @@ describe("a skill that changes after it was trusted", () => {
 });
 
 describe("where approvals are required", () => {
-  test("a skill is offered once somebody approved its files, and another server's of the same address is not", async () => {
+  test("a skill is offered once its files are approved, and another server's with the same address is not", async () => {
     const one = serverWith("one", skillAt("a"));
     const two = serverWith("two", skillAt("a"));
     const view = await openView(new FakeLease(one, two), { pins: "require" });
@@ -170,7 +170,7 @@ describe("where approvals are required", () => {
     expect(view.snapshot.held.map(({ server }) => server)).toEqual(["two"]);
   });
 
-  test("a skill that is not listed can be had by its address after it is approved", async () => {
+  test("a skill that is not listed is available by its address after it is approved", async () => {
     const server = serverWith("bank");
     serve(server, skillAt("hidden/a"));
     const view = await openView(new FakeLease(server), { pins: "require" });
@@ -183,7 +183,7 @@ describe("where approvals are required", () => {
     expect(await again.skill.instructions()).toContain("Do it.");
   });
 
-  test("an address that is no skill's is refused", async () => {
+  test("an address that does not belong to a skill is refused", async () => {
     const server = serverWith("bank");
     serve(server, skillAt("a"));
     const view = await openView(new FakeLease(server));

@@ -29,9 +29,9 @@ async function open(): Promise<{ view: ServerView; lease: ServerLease }> {
   return { view, lease };
 }
 
-async function call(view: ServerView, name: string, args: object = {}, told: object[] = []): Promise<ToolResult> {
+async function call(view: ServerView, name: string, args: object = {}, updates: object[] = []): Promise<ToolResult> {
   const tool = view.snapshot.tools.find(({ definition }) => definition.name === name)!;
-  return (await tool.execute(args, contextOf({ progress: (update) => told.push(update) }))) as ToolResult;
+  return (await tool.execute(args, contextOf({ progress: (update) => updates.push(update) }))) as ToolResult;
 }
 
 test("everything that a server made with the official SDK has can be used through its view", async () => {
@@ -41,12 +41,15 @@ test("everything that a server made with the official SDK has can be used throug
   expect(snapshot.tools.map(({ definition }) => definition.name)).toEqual(["offers-read", "offers-fail", "offers-rename", "offers-tamper"]);
   expect(snapshot.instructions).toEqual([{ server: "offers", text: "Read before you write." }]);
 
-  const told: object[] = [];
-  expect(await call(view, "offers-read", { path: "a" }, told)).toMatchObject({ resultType: "success", textResultForLlm: "content of a" });
-  expect(told).toEqual([{ progress: 1, total: 2, message: "half" }]);
+  const updates: object[] = [];
+  expect(await call(view, "offers-read", { path: "a" }, updates)).toMatchObject({
+    resultType: "success",
+    textResultForLlm: "content of a",
+  });
+  expect(updates).toEqual([{ progress: 1, total: 2, message: "half" }]);
   expect(await call(view, "offers-fail")).toMatchObject({ resultType: "failure", textResultForLlm: "no such file" });
 
-  const context = { signal: never, ask: () => Promise.reject(new Error("nobody is there")) };
+  const context = { signal: never, ask: () => Promise.reject(new Error("no user is available")) };
   const [prompt] = snapshot.prompts;
   expect((await prompt!.complete!("language", "py", { arguments: {}, signal: never })).values).toEqual(["python"]);
   expect((await prompt!.get({ language: "perl" }, context)).messages).toEqual([

@@ -32,6 +32,18 @@ test("registries of scopes and what is sent to which registry are passed on as t
   });
 });
 
+test("reads .npmrc in the form that npm reads: comments after values, sections, arrays, quotes", () => {
+  const commented = "registry=https://me.example/ ; our mirror\n//me.example/:_authToken=abc # of CI\ntag = 'next'\nproxy=null";
+  const options = read({ "home/.npmrc": commented });
+  expect(options).toMatchObject({ registry: "https://me.example/", "//me.example/:_authToken": "abc", defaultTag: "next" });
+  expect(options).not.toHaveProperty("proxy");
+  const sections = "registry=https://me.example/\n[other]\nregistry=https://other.example/\n@me:registry=https://other.example/";
+  expect(read({ "home/.npmrc": sections })).toMatchObject({ registry: "https://me.example/" });
+  expect(read({ "home/.npmrc": sections })).not.toHaveProperty("@me:registry");
+  expect(read({ "home/.npmrc": 'ca[]="one\\ntwo"\nca[]=${CA}' }, { CA: "three" })).toMatchObject({ ca: ["one\ntwo", "three"] });
+  expect(read({ "home/.npmrc": "tag=a\\;b\n__proto__=x\n[__proto__]\noffline=true" })).toMatchObject({ defaultTag: "a;b" });
+});
+
 test("nothing turns install scripts on, or lets a dependency come from git", () => {
   const files = { "project/.npmrc": "ignore-scripts=false\nallow-git=all\nallow-remote=all" };
   const env = { npm_config_ignore_scripts: "false", NPM_CONFIG_FOREGROUND_SCRIPTS: "true" };

@@ -20,7 +20,7 @@ interface ChangeFeedParts {
 
 const lists = ["tools", "prompts", "resources"] as const;
 
-/** What a server tells of its changes, in either era: unasked in the old one, on streams that are asked for in the new. */
+/** Changes that a server announces, in either era: unsolicited in the older one, on subscription streams in the newer one. */
 export class ChangeFeed implements AsyncDisposable {
   readonly #parts: ChangeFeedParts;
   readonly #changes: Emitter<{ changed: ServerList }>;
@@ -103,7 +103,7 @@ export class ChangeFeed implements AsyncDisposable {
 interface SubscriptionOptions {
   readonly serverName: string;
   readonly log: Logger;
-  /** Hears that the stream was interrupted and is there again: what happened in between was not told. */
+  /** Called when the stream was interrupted and is open again: changes in between were not announced. */
   readonly onResumed: () => void;
 }
 
@@ -111,8 +111,8 @@ const shortestPause = 1000;
 const longestPause = 30_000;
 
 /**
- * One `subscriptions/listen` stream of the stateless protocol, opened anew when the server ends it, until it is disposed
- * of. A server that refuses the first one is not asked again.
+ * One `subscriptions/listen` stream of the stateless protocol. It is reopened when the server ends it, until it is
+ * disposed of. A server that refuses the first one is not asked again.
  */
 export class Subscription implements AsyncDisposable {
   readonly #client: Client;
@@ -129,7 +129,7 @@ export class Subscription implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Rejects when the server does not take it. */
+  /** Rejects when the server refuses it. */
   async open(): Promise<void> {
     const stream = await this.#client.listen(this.#filter);
     if (this.#isOver) return await stream.close();
@@ -149,7 +149,6 @@ export class Subscription implements AsyncDisposable {
     this.#stream = undefined;
     if (this.#isOver || this.#client.transport === undefined) return;
     this.#timer = setTimeout(() => void this.#openAgain(), this.#pause);
-    // Nobody waits for it: it does not keep the process alive.
     this.#timer.unref();
     this.#pause = Math.min(this.#pause * 2, longestPause);
   }

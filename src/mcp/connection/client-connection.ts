@@ -31,7 +31,7 @@ interface ClientParts extends Omit<ExchangeParts, "meta"> {
   readonly options: ConnectOptions;
 }
 
-// For requests that come with no deadline. Tool calls have one of their own: their signal.
+// For requests without a deadline. Tool calls end by their signal.
 const defaultTimeout = 60_000;
 const headerMismatch = -32020;
 
@@ -59,7 +59,7 @@ export class ClientConnection implements McpConnection {
     const wantsLog = this.era === "modern" && this.capabilities["logging"] !== undefined;
     this.#exchange = new Exchange({ ...parts, meta: wantsLog ? { [sdk.LOG_LEVEL_META_KEY]: wantedLevel(options.log) } : {} });
     this.#feed = this.#createFeed();
-    this.#hear(client);
+    this.#listen(client);
     if (this.era === "legacy" && this.capabilities["logging"] !== undefined) void this.#setLogLevel();
   }
 
@@ -95,7 +95,7 @@ export class ClientConnection implements McpConnection {
       return await this.#exchange.request({ ...call, headers: mirroredHeaders(options.definition?.["inputSchema"], args) });
     } catch (error) {
       if (!isHeaderMismatch(error)) throw error;
-      // The definition that the call was made by is no longer the server's.
+      // The server has replaced the definition that the call was made with.
       const current = (await this.listTools(options)).find((tool) => tool["name"] === name);
       return await this.#exchange.request({ ...call, headers: mirroredHeaders(current?.["inputSchema"], args) });
     }
@@ -133,8 +133,7 @@ export class ClientConnection implements McpConnection {
   async #list(method: string, key: ServerList | "resourceTemplates", options: RequestOptions): Promise<readonly Json[]> {
     if (this.capabilities[key === "resourceTemplates" ? "resources" : key] === undefined) return [];
     const { items, fault } = await listPages(key, (cursor) => this.request(method, cursor === undefined ? {} : { cursor }, options));
-    if (fault !== undefined)
-      this.#complain("MCP_LIST_INVALID", `The MCP server ${this.#parts.serverName} answered ${method}, but ${fault}.`);
+    if (fault !== undefined) this.#warn("MCP_LIST_INVALID", `The MCP server ${this.#parts.serverName} answered ${method}, but ${fault}.`);
     return items;
   }
 
@@ -142,7 +141,7 @@ export class ClientConnection implements McpConnection {
     const fault = faultOfMirrors(tool["inputSchema"]);
     if (fault === undefined) return true;
     const name = String(tool["name"]).slice(0, 100);
-    this.#complain("MCP_TOOL_HEADER_INVALID", `Tool ${name} of the MCP server ${this.#parts.serverName} is ignored: ${fault}.`);
+    this.#warn("MCP_TOOL_HEADER_INVALID", `Tool ${name} of the MCP server ${this.#parts.serverName} is ignored: ${fault}.`);
     return false;
   }
 
@@ -152,13 +151,13 @@ export class ClientConnection implements McpConnection {
     return new ChangeFeed({ sdk, serverName, client, era: this.era, capabilities: this.capabilities, log: options.log, request });
   }
 
-  #hear(client: Client): void {
+  #listen(client: Client): void {
     const { sdk, serverName, link, options, inFlight } = this.#parts;
     client.setNotificationHandler("notifications/message", ({ params }) => logServerMessage(serverName, params, options.log));
     client.onerror = (error: unknown) => {
       options.log.debug(`MCP server ${serverName}: ${toConnectionError(error, sdk, serverName).message}`);
       if (error instanceof sdk.SseError) link.lose(`The event stream of the MCP server ${serverName} ended.`);
-      // Requests that are under way hear themselves what became of the server, and know best what it means for them.
+      // Requests in flight learn from their own errors what happened to the server, and what that means for them.
       else if (link.pid === undefined && inFlight.isEmpty) this.#exchange.loseIfGone(error);
     };
   }
@@ -172,7 +171,7 @@ export class ClientConnection implements McpConnection {
     }
   }
 
-  #complain(code: string, message: string): void {
+  #warn(code: string, message: string): void {
     const { options, serverName } = this.#parts;
     options.log.warning(message);
     options.onDiagnostic?.({ severity: "warning", code, message, source: serverName });
@@ -212,11 +211,11 @@ interface ExchangeRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Sends requests and gets their answers, over the SDK's client. */
+/** Sends requests through the SDK's client and returns the results. */
 class Exchange {
   readonly #parts: ExchangeParts;
   #tokens = 0;
-  /** Why nothing more can come of the connection; it ends when what is in flight has heard its own answer. */
+  /** Why the connection cannot be used any more. It is ended once the requests in flight have failed or completed. */
   #gone: string | undefined;
   #grace: Disposable | undefined;
 
@@ -225,7 +224,7 @@ class Exchange {
     void parts.link.ended.then(() => this.#grace?.[Symbol.dispose]());
   }
 
-  /** The result as it came. As many messages go out as the server wants input in between. Rejects with HostError. */
+  /** Returns the result as the server sent it, after as many messages as the server needs input. Rejects with HostError. */
   async request({ method, params, options, timeout, headers }: ExchangeRequest): Promise<Json> {
     const { client, link, serverName, inFlight, transport } = this.#parts;
     const over = link.end?.message ?? this.#gone;
@@ -236,7 +235,7 @@ class Exchange {
     inFlight.add(pending);
     try {
       const full = { ...params, _meta: this.#meta(params["_meta"], options.meta, pending.token) };
-      // The SDK's own deadline does not know of progress that it does not see, nor of people who are asked.
+      // The SDK's own deadline would count the time in which a user is asked, and ignore progress.
       const sdkOptions: SdkRequestOptions = { signal: pending.signal, timeout: longestTimeout, headers };
       transport.expect(pending);
       await client.request({ method, params: full }, anything, sdkOptions);
@@ -254,13 +253,13 @@ class Exchange {
     }
   }
 
-  /** Ends the connection when an error says that nothing more can come of it, and nothing is in flight. */
+  /** Ends the connection if the error means that it cannot be used any more and no request is in flight. */
   loseIfGone(error: unknown): void {
     this.#gone ??= this.#goneBy(error);
     if (this.#gone !== undefined && this.#parts.inFlight.isEmpty) this.#lose();
   }
 
-  /** What an error says about the connection as a whole; undefined: nothing. */
+  /** What an error means for the whole connection; undefined: nothing. */
   #goneBy(error: unknown): string | undefined {
     const { link, serverName, sdk } = this.#parts;
     if (isUnreachable(error)) return `The MCP server ${serverName} cannot be reached.`;
@@ -284,15 +283,15 @@ class Exchange {
     const gone = this.#goneBy(error);
     if (gone !== undefined) {
       this.#gone ??= gone;
-      // Closing it would tell all requests in flight the same; each of them is about to hear whether the server took it up.
+      // Ending the connection would fail all requests in flight alike, but each is about to learn whether the server ran it.
       this.#grace ??= afterWaiting(lastAnswers, () => this.#lose());
-      return new HostError(pending.wasHeard ? "MCP_CLOSED" : "MCP_NOT_RUN", gone, { cause: error });
+      return new HostError(pending.wasAnswered ? "MCP_CLOSED" : "MCP_NOT_RUN", gone, { cause: error });
     }
     return toConnectionError(error, sdk, serverName);
   }
 }
 
-/** Milliseconds of waiting that requests in flight may still take when the connection is known to be over. */
+/** Milliseconds of waiting that requests in flight may still take after the connection was found to be lost. */
 const lastAnswers = 1000;
 
 const stopCodes: Readonly<Record<RequestStop, string>> = {
@@ -319,7 +318,7 @@ const levels: ReadonlyMap<unknown, LogLevel> = new Map<unknown, LogLevel>([
   ["emergency", "error"],
 ]);
 
-/** Writes a `notifications/message` of a server to our log, at its level; the log redacts. */
+/** Writes a `notifications/message` of a server to the host's log, at the same level; the log redacts it. */
 function logServerMessage(serverName: string, params: unknown, log: Logger): void {
   if (!isRecord(params)) return;
   const level = levels.get(params["level"]) ?? "info";
@@ -330,7 +329,7 @@ function logServerMessage(serverName: string, params: unknown, log: Logger): voi
   log[level](`MCP server ${who}: ${text.length > longestText ? `${text.slice(0, longestText)}…` : text}`);
 }
 
-/** The lowest level that is worth sending to us. */
+/** The lowest level that the host's log accepts. */
 function wantedLevel(log: Logger): LogLevel {
   return (["debug", "info", "warning"] as const).find((level) => log.enabled(level)) ?? "error";
 }

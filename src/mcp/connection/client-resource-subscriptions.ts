@@ -1,7 +1,7 @@
 import { HostError } from "../../base/errors.ts";
 import { Lifetime } from "../../base/lifetime.ts";
 
-/** Opens the one subscription that all who watch a resource share. */
+/** Opens the one subscription that all listeners of a resource share. */
 export type OpenWatch = (uri: string) => Promise<AsyncDisposable>;
 
 interface Watch {
@@ -9,7 +9,7 @@ interface Watch {
   readonly opened: Promise<AsyncDisposable>;
 }
 
-/** Who watches which resources of a server; a resource is subscribed to once, for as long as somebody watches it. */
+/** Listeners of a server's resources. A resource is subscribed to once, for as long as it has listeners. */
 export class ClientResourceSubscriptions {
   readonly #open: OpenWatch;
   readonly #watches = new Map<string, Watch>();
@@ -26,7 +26,7 @@ export class ClientResourceSubscriptions {
     try {
       await watch.opened;
     } catch (error) {
-      // The next one who watches it tries afresh.
+      // The next listener subscribes again.
       this.#forget(uri, watch);
       throw error;
     }
@@ -37,7 +37,7 @@ export class ClientResourceSubscriptions {
     for (const listener of [...(this.#watches.get(uri)?.listeners ?? [])]) listener();
   }
 
-  /** The connection is over, and with it each subscription. One that arrives later is ended. */
+  /** Ends all subscriptions with the connection; one that is still being opened is ended as soon as it is open. */
   async close(): Promise<void> {
     this.#watches.clear();
     await this.#life.end();

@@ -13,33 +13,33 @@ import { StdioTransport } from "./stdio-transport.ts";
 export type { ConnectOptions } from "./connection.ts";
 
 /**
- * Connects to an MCP server, in whichever of the protocol's two eras it speaks. Disposing of the connection ends it, and
- * the whole process group of a local server with it, in bounded time.
+ * Connects to an MCP server, in whichever of the protocol's two eras it speaks. Disposing of the connection ends it in
+ * bounded time, and with it the whole process group of a local server.
  *
- * @throws HostError `MCP_NOT_STARTED` when trying again cannot help: there is no such command, folder or address.
- * @throws HostError `MCP_UNAUTHORIZED` when somebody must sign in.
- * @throws HostError `MCP_TIMEOUT`, `MCP_CANCELLED`, `MCP_CLOSED`, `MCP_ANSWER` or `MCP_ERROR` for whatever else keeps the
- * connection from coming about. The message is for people; of a process that ended it has the exit code and the last line
- * that it wrote to stderr. Nothing is left of what was started.
+ * @throws HostError `MCP_NOT_STARTED` when retrying cannot help: the command, the folder or the address does not exist.
+ * @throws HostError `MCP_UNAUTHORIZED` when the user must sign in.
+ * @throws HostError `MCP_TIMEOUT`, `MCP_CANCELLED`, `MCP_CLOSED`, `MCP_ANSWER` or `MCP_ERROR` for any other failure. The
+ * message is for people; that of a process which ended contains its exit code and the last line of its stderr. Everything
+ * that was started has ended.
  */
 export function connectServer(spec: McpServerSpec, options: ConnectOptions): Promise<McpConnection> {
   return spec.type === "stdio" ? connectLocal(spec, options) : connectRemote(spec, options);
 }
 
-// Old servers answer a question that they do not know at once, or never.
+// Servers of the older era answer an unknown request at once, or never.
 const localProbeMs = 4000;
 
 /**
- * Starts a local server and agrees with it on a protocol. Servers are asked which one they speak in place: nearly all that
- * do not know the question say so at once and take the old handshake after it. One that ends, or does not get over the
- * question, is started anew and not asked.
+ * Starts a local server and negotiates the protocol. The server is first asked which one it speaks: nearly all that do not
+ * know the request reject it at once and then accept the older handshake in the same process. One that exits or hangs is
+ * started a second time without being asked.
  */
 async function connectLocal(spec: LocalServerSpec, options: ConnectOptions): Promise<McpConnection> {
   const tries: Tries = { sdk: await loadSdk(), spec, options, started: performance.now(), timeout: connectTimeoutOf(spec, options) };
   const { prior } = options;
   if (prior !== undefined) return outcome(await attempt(tries, prior.era, tries.timeout).shaken);
   const first = attempt(tries, undefined, Math.min(localProbeMs, tries.timeout / 4));
-  // One that is stuck is ended before another starts: two at a time would download, lock and listen twice.
+  // A stuck process is ended before another starts: two at a time would download, lock and listen twice.
   const isStuck = !(await settlesWithin(first.shaken, tries.timeout / 2));
   if (isStuck) first.cancel();
   const early = await first.shaken;
@@ -53,13 +53,13 @@ interface Tries {
   readonly spec: LocalServerSpec;
   readonly options: ConnectOptions;
   readonly started: number;
-  /** Milliseconds for all of them. */
+  /** Milliseconds for all attempts together. */
   readonly timeout: number;
 }
 
 interface Attempt {
   readonly shaken: Promise<Handshake>;
-  /** Ends it, unless it has connected. */
+  /** Ends the attempt, unless it has connected. */
   readonly cancel: () => void;
 }
 
@@ -102,13 +102,10 @@ function failed(code: string, message: string): FailedHandshake {
   return { kind: "failed", error: new HostError(code, message), wasDiscovered: false };
 }
 
-// Over HTTP who does not know the question answers with an error; silence is a fault.
+// Over HTTP, a server that does not know the request answers with an error; silence is a fault.
 const remoteProbeMs = 10_000;
 
-/**
- * Connects over Streamable HTTP in the era that the server speaks, or over the older transport with server-sent events
- * where it knows nothing else.
- */
+/** Connects over Streamable HTTP in the era that the server speaks, or else over the older transport with server-sent events. */
 async function connectRemote(spec: RemoteServerSpec, options: ConnectOptions): Promise<McpConnection> {
   if (!isAddress(spec.url)) {
     throw new HostError("MCP_NOT_STARTED", `The URL of the MCP server ${spec.name} is not an http or https URL.`);
@@ -129,18 +126,18 @@ async function connectRemote(spec: RemoteServerSpec, options: ConnectOptions): P
   if (plain.kind === "connected") return plain.connection;
   if (!knowsNoPost(plain.error, sdk)) throw plain.error;
   const old = await attempt("sse", "legacy");
-  // What the server has against the newer transport says more than that it has no older one.
+  // Why the newer transport failed says more than that the older one does not exist.
   return outcome(old.kind === "connected" || old.error.code === "MCP_UNAUTHORIZED" ? old : plain);
 }
 
-/** Servers that fall over the question, or do not answer it, may still know the old handshake. */
+/** Servers that fail on the request for their protocol, or do not answer it, may still accept the older handshake. */
 function wantsPlain(error: HostError, sdk: Sdk): boolean {
   const status = httpStatusOf(error, sdk);
   if (status !== undefined) return status >= 500;
   return error.code === "MCP_ANSWER" || (error.code === "MCP_TIMEOUT" && error.cause !== undefined);
 }
 
-/** As the specification has it for servers of before 2025: the POST of the handshake is refused as such. */
+/** The specification's sign of a server of before 2025: it rejects the POST of the handshake. */
 function knowsNoPost(error: HostError, sdk: Sdk): boolean {
   const status = httpStatusOf(error, sdk);
   return status !== undefined && status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status);

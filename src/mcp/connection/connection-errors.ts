@@ -3,8 +3,9 @@ import { redactText } from "../../base/logger.ts";
 import type { Sdk } from "./server-link.ts";
 
 /**
- * What the SDK, the transport or the network threw, as the HostError that connections promise. Its message is for people;
- * of an error that the server answered it is the server's own text, and the SDK's error with code and data is the cause.
+ * Converts what the SDK, the transport or the network threw into the HostError that connections promise. The message is
+ * for people; for an error that the server returned it is the server's own text, and the SDK's error with code and data is
+ * the cause.
  */
 export function toConnectionError(error: unknown, sdk: Sdk, serverName: string): HostError {
   const own = causes(error).find((cause) => cause instanceof HostError);
@@ -35,7 +36,7 @@ export function httpStatusOf(error: unknown, sdk: Sdk): number | undefined {
   return undefined;
 }
 
-/** Whether a request cannot have reached anybody. */
+/** Whether the request certainly did not reach a server. */
 export function isUnreachable(error: unknown): boolean {
   const code = networkCodeOf(error);
   return code !== undefined && unreachable.has(code);
@@ -66,7 +67,7 @@ function networkCodeOf(error: unknown): string | undefined {
   return causes(error).some((cause) => cause instanceof TypeError && cause.message === "fetch failed") ? "fetch failed" : undefined;
 }
 
-/** An error and what caused it, outermost first. */
+/** An error and its causes, outermost first. */
 function causes(error: unknown): Error[] {
   const found: Error[] = [];
   for (let next = error; next instanceof Error && found.length < 8; next = next.cause) found.push(next);

@@ -4,13 +4,13 @@ import { type Logger, redact } from "../../base/logger.ts";
 /** `in`: from the server. */
 export type FrameDirection = "in" | "out";
 
-/** Hears of each message, as one redacted line of bounded length. */
+/** Receives each message, as one redacted line of bounded length. */
 export type FrameListener = (direction: FrameDirection, line: string) => void;
 
 const longestLine = 4000;
 const longestText = 500;
 
-/** What writes every message of a connection down; undefined when nobody wants to read it, so that it costs nothing. */
+/** Logs every message of a connection. Undefined when nothing would receive them, so that it costs nothing. */
 export function createFrameLog(
   serverName: string,
   log: Logger,
@@ -25,9 +25,9 @@ export function createFrameLog(
   };
 }
 
-/** One message as one line: without what looks like a credential, long texts and lists cut. @internal Exported for tests. */
+/** One message as one line, with credentials redacted and long texts and lists shortened. @internal Exported for tests. */
 export function frameLine(message: JSONRPCMessage): string {
-  // Cut first: a redaction that looks through megabytes of base64 would take longer than the call.
+  // Shortened first: redacting megabytes of base64 would take longer than the call.
   const line = JSON.stringify(redact(clip(message, 12), 12));
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}… (${line.length} characters)`;
 }
@@ -47,6 +47,6 @@ function clipText(text: string): string {
   return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
 }
 
-// Tools answer with JSON in a text, where the log's own redaction sees no keys.
+// Tools return JSON inside a text, where the log's own redaction does not see keys.
 const secretInText =
   /("[^"]*(?:pass(?:word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"?/gi;

@@ -3,19 +3,19 @@ import type { McpServerSpec, RemoteServerSpec } from "../../formats/mcp/mcp-serv
 
 /** Which of its tools the GitHub MCP server offers. */
 export interface GithubMcpToolConfig {
-  /** Every set of tools, and those that change something. Default: false, those that only read. */
+  /** All toolsets, including tools that write. Default: false, only tools that read. */
   readonly enableAllTools?: boolean | undefined;
-  /** Sets of tools beside the default ones, such as `actions`. */
+  /** Toolsets beside the default ones, such as `actions`. */
   readonly additionalToolsets?: readonly string[] | undefined;
-  /** Single tools beside those of the sets, such as `get_me`. */
+  /** Single tools beside those of the toolsets, such as `get_me`. */
   readonly additionalTools?: readonly string[] | undefined;
-  /** What GitHub still tries out. */
+  /** Features that GitHub is still testing. */
   readonly enableInsidersMode?: boolean | undefined;
-  /** Calls are carried out, instead of filling in a form of the server's first. */
+  /** Carries out calls at once, instead of filling in a form of the server first. */
   readonly disableFormDeferral?: boolean | undefined;
 }
 
-/** Reads the option. Names become parts of headers, so they are held to what names of the server are made of. */
+/** Reads the option. Names become parts of headers, so only characters of the server's names are allowed. */
 export const readGithubMcpToolConfig: (value: unknown, path: string) => GithubMcpToolConfig = fieldsReader<GithubMcpToolConfig>({
   enableAllTools: readFlag,
   additionalToolsets: readNames,
@@ -32,7 +32,7 @@ function readNames(value: unknown, path: string): readonly string[] {
 
 type HeaderChange = (before: string | undefined) => string;
 
-/** The headers that GitHub's server chooses its tools by (github-mcp-server, "Remote server"), and what each becomes. */
+/** The headers by which GitHub's server selects its tools (github-mcp-server, "Remote server"), and their new values. */
 function headerChanges(config: GithubMcpToolConfig): ReadonlyMap<string, HeaderChange> {
   const { enableAllTools = false, additionalToolsets = [], additionalTools = [], enableInsidersMode, disableFormDeferral } = config;
   const changes = new Map<string, HeaderChange>();
@@ -46,9 +46,8 @@ function headerChanges(config: GithubMcpToolConfig): ReadonlyMap<string, HeaderC
 }
 
 /**
- * A server as a session with this option wants it: GitHub's gets the headers, on top of what its configuration says by
- * the same ones; any other is given back as it is. Without `enableAllTools` only tools that read are asked for, unless
- * the configuration's own `X-MCP-Readonly` says otherwise.
+ * Adds the headers for this option to GitHub's server, combined with those of its configuration; returns any other server
+ * unchanged. Without `enableAllTools` only tools that read are requested, unless the configuration sets `X-MCP-Readonly`.
  */
 export function withGithubTools(spec: McpServerSpec, config: GithubMcpToolConfig | undefined): McpServerSpec {
   if (config === undefined || !isGithubServer(spec)) return spec;
@@ -60,7 +59,7 @@ export function withGithubTools(spec: McpServerSpec, config: GithubMcpToolConfig
   return Object.freeze({ ...spec, headers: Object.freeze(Object.fromEntries(headers.values())) });
 }
 
-/** Under the name that everybody gives it, wherever it runs; or by its address, which companies have one of their own of. */
+/** Recognized by its usual names, wherever it runs, or by its address; companies have addresses of their own. */
 function isGithubServer(spec: McpServerSpec): spec is RemoteServerSpec {
   if (spec.type === "stdio") return false;
   if (spec.name === "github" || spec.name === "github-mcp-server") return true;

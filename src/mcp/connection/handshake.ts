@@ -10,16 +10,16 @@ import { ServerRequests } from "./server-requests.ts";
 
 export interface HandshakeOptions {
   readonly serverName: string;
-  /** What the server is taken to speak; undefined: it is asked. */
+  /** The era to assume; undefined: the server is asked. */
   readonly era: ProtocolEra | undefined;
-  /** Milliseconds for this try. */
+  /** Milliseconds for this attempt. */
   readonly timeout: number;
-  /** Milliseconds that the question which protocol it speaks may stay without an answer. */
+  /** Milliseconds that the server may take to answer which protocol it speaks. */
   readonly probeTimeout: number;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Why a handshake came to nothing, and whether the server had shown by then that it speaks the stateless protocol. */
+/** Why a handshake failed, and whether the server had already answered that it speaks the stateless protocol. */
 export interface FailedHandshake {
   readonly kind: "failed";
   readonly error: HostError;
@@ -32,7 +32,7 @@ export function connectTimeoutOf(spec: { readonly timeout: number | undefined },
   return options.timeout ?? spec.timeout ?? defaultConnectTimeout;
 }
 
-/** Agrees with a server on a protocol, over a link of its own. When that fails, nothing is left of the link. */
+/** Negotiates the protocol with a server, over a link of its own. If that fails, nothing remains of the link. */
 export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOptions, shake: HandshakeOptions): Promise<Handshake> {
   const { serverName } = shake;
   const inFlight = new InFlight();
@@ -41,7 +41,7 @@ export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOpt
   const requests = createRequests(serverName, options);
   const { TolerantClient } = await import("./tolerant-client.ts");
   const client = new TolerantClient({ requests, inFlight, probeTimeout: shake.probeTimeout });
-  const gaveUp = new GiveUp(link, shake, options);
+  const limits = new HandshakeLimits(link, shake, options);
   try {
     const prior = shake.era === "legacy" ? { prior: { kind: "legacy" } as const } : {};
     await client.connect(transport, { ...prior, timeout: longestTimeout });
@@ -49,16 +49,16 @@ export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOpt
     holdWhileSigningIn(connection, inFlight, options);
     return { kind: "connected", connection };
   } catch (error) {
-    const why = gaveUp.error ?? endError(link, error) ?? toConnectionError(error, sdk, serverName);
+    const why = limits.error ?? endError(link, error) ?? toConnectionError(error, sdk, serverName);
     await link.close();
     return { kind: "failed", error: why, wasDiscovered: transport.wasDiscovered };
   } finally {
-    gaveUp[Symbol.dispose]();
+    limits[Symbol.dispose]();
   }
 }
 
-/** Ends the link when the time is over or nobody wants it any more, which fails the handshake. */
-class GiveUp implements Disposable {
+/** Ends the link when the time is over or the signal fires, which fails the handshake. */
+class HandshakeLimits implements Disposable {
   error: HostError | undefined;
   readonly #parts: Disposable[];
 
@@ -90,7 +90,7 @@ function createRequests(serverName: string, options: ConnectOptions): ServerRequ
   return new ServerRequests({ serverName, workingDirectory, log, policy: requests, answers, extensions });
 }
 
-/** While a person signs in, no request runs out of time. */
+/** Stops the clocks of all requests while the user signs in. */
 function holdWhileSigningIn(connection: McpConnection, inFlight: InFlight, { auth }: ConnectOptions): void {
   if (auth === undefined) return;
   let hold: Disposable | undefined;
@@ -101,7 +101,7 @@ function holdWhileSigningIn(connection: McpConnection, inFlight: InFlight, { aut
   void connection.ended.then(() => waiting[Symbol.dispose]());
 }
 
-/** When the link ended of itself, that is why. The SDK closes it, too, when it does not like what it hears. */
+/** If the link ended by itself, that is the reason. The SDK also closes it when it rejects a message. */
 function endError({ end }: ServerLink, cause: unknown): HostError | undefined {
   if (end === undefined || end.reason === "closed") return undefined;
   return new HostError("MCP_CLOSED", end.message, { cause });

@@ -12,8 +12,8 @@ import type { RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { type ConnectionEnd, type ConnectOptions, defaultMessageBytes } from "./connection.ts";
 import type { Sdk, ServerLink } from "./server-link.ts";
 
-// How long a server may take to forget a session that we end.
-const farewell = 1000;
+// Milliseconds that a server may take to end a session.
+const sessionEndTimeout = 1000;
 
 /** A remote server over Streamable HTTP, or over the older transport with server-sent events. */
 class HttpTransport implements ServerLink {
@@ -28,11 +28,11 @@ class HttpTransport implements ServerLink {
   readonly #serverName: string;
   #resolveEnded: (end: ConnectionEnd) => void = () => {};
   #end: ConnectionEnd | undefined;
-  #farewell: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
 
   constructor(inner: StreamableHTTPClientTransport | SSEClientTransport, serverName: string) {
     this.#inner = inner;
-    // The SDK's class and its interface differ in what exact optional types make of "absent".
+    // With exact optional types the SDK's class does not fit its own interface.
     this.#send = (message, options) => (inner as Transport).send(message, options);
     this.#serverName = serverName;
     this.ended = new Promise((resolve) => {
@@ -72,15 +72,15 @@ class HttpTransport implements ServerLink {
   }
 
   close(): Promise<void> {
-    this.#farewell ??= this.#sayFarewell();
+    this.#closed ??= this.#endSession();
     this.#finish({ reason: "closed", message: `The connection to the MCP server ${this.#serverName} was closed.` });
-    return this.#farewell;
+    return this.#closed;
   }
 
-  async #sayFarewell(): Promise<void> {
+  async #endSession(): Promise<void> {
     const wasOpen = this.#end === undefined;
-    // A server that does not take it forgets the session in its own time.
-    if (wasOpen && "terminateSession" in this.#inner) await settlesWithin(this.#inner.terminateSession(), farewell);
+    // If this fails, the server ends the session when it times out.
+    if (wasOpen && "terminateSession" in this.#inner) await settlesWithin(this.#inner.terminateSession(), sessionEndTimeout);
     await this.#inner.close();
   }
 
@@ -105,15 +105,15 @@ export function createHttpTransport(sdk: Sdk, spec: RemoteServerSpec, kind: "htt
 interface GuardOptions {
   readonly serverName: string;
   readonly url: URL;
-  /** Sent to the server and to nobody else. */
+  /** Sent to this server only. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Of one message. */
+  /** Limit for one message. */
   readonly maxMessageBytes: number;
 }
 
 /**
- * A fetch for one server: its configured headers go to its own origin only, and no message is read beyond the limit.
- * Redirects are the SDK's, which follows them within the origin.
+ * A fetch for one server: its configured headers go to its own origin only, and messages are read only up to the limit.
+ * The SDK follows redirects, within the origin.
  * @internal Exported for tests.
  */
 export function guardFetch(options: GuardOptions, base: FetchLike = fetch): FetchLike {
@@ -123,7 +123,7 @@ export function guardFetch(options: GuardOptions, base: FetchLike = fetch): Fetc
     if (isWithin(options.url, url)) {
       for (const [name, value] of Object.entries(options.headers)) if (!headers.has(name)) headers.set(name, value);
     }
-    // The runtime leaves a listener on a request's signal until it collects its garbage; the SDK's lives as long as the
+    // The runtime keeps a listener on a request's signal until garbage collection; the SDK's signal lives as long as the
     // connection, so each request gets one of its own.
     const controller = new AbortController();
     const waiting = init?.signal ? onAbort(init.signal, () => controller.abort(init.signal?.reason)) : undefined;
@@ -188,12 +188,12 @@ function limitedBody(
   });
 }
 
-/** A stream of events lasts as long as the connection: what counts is what one event has so far. */
+/** A stream of events lasts as long as the connection, so the bytes of the current event count. */
 function eventCounter(): Count {
   let endedLine = false;
   return (chunk, before) => {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    // An empty line ends an event; its two line breaks may come in two chunks.
+    // An empty line ends an event; its two line breaks may arrive in two chunks.
     const endsEvent = endedLine && isLineBreak(bytes[0]);
     endedLine = isLineBreak(bytes.at(-1));
     const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"), bytes.lastIndexOf("\r\r"));

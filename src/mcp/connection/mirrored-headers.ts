@@ -1,6 +1,6 @@
 import { isRecord, type Json } from "../../base/json.ts";
 
-/** An argument that goes into a header as well, so that what stands between can route by it. */
+/** An argument that is also sent as a header, so that proxies can route by it. */
 interface Mirror {
   readonly path: readonly string[];
   readonly header: string;
@@ -14,13 +14,13 @@ const mirroredTypes = ["string", "integer", "boolean"];
 const deepest = 64;
 const found = new WeakMap<object, Mirrors>();
 
-/** What is wrong with the `x-mcp-header` annotations of a tool's schema. The specification wants such tools left out. */
+/** The fault in the `x-mcp-header` annotations of a tool's schema, if any. The specification requires such tools to be excluded. */
 export function faultOfMirrors(inputSchema: unknown): string | undefined {
   const mirrors = mirrorsOf(inputSchema);
   return mirrors.ok ? undefined : mirrors.fault;
 }
 
-/** The headers of a call, by the annotations in its tool's schema; undefined where there are none. */
+/** The headers of a call, by the annotations in its tool's schema; undefined without annotations. */
 export function mirroredHeaders(inputSchema: unknown, args: Json): Readonly<Record<string, string>> | undefined {
   const mirrors = mirrorsOf(inputSchema);
   if (!mirrors.ok || mirrors.mirrors.length === 0) return undefined;
@@ -49,7 +49,7 @@ function findMirrors(schema: Json): Mirrors {
   return twice === undefined ? { ok: true, mirrors } : { ok: false, fault: `two arguments use the header ${twice}` };
 }
 
-/** Only what is reached by `properties` alone may be mirrored: elsewhere it is not known which value is meant. */
+/** Only properties reached by `properties` alone may be mirrored: elsewhere it is unknown which value is meant. */
 function visit(node: unknown, path: readonly string[], isPlain: boolean, mirrors: Mirror[], depth = 0): string | undefined {
   if (depth > deepest || typeof node !== "object" || node === null) return undefined;
   if (Array.isArray(node))

@@ -16,14 +16,14 @@ interface ObservedOptions {
 }
 
 /**
- * Stands between the SDK's client and a link, and knows which message belongs to which request of ours: it hands progress
- * to it, in order with its answer, and keeps the answer as it came.
+ * Stands between the SDK's client and a link, and knows which message belongs to which request: it passes progress to the
+ * request, in order with the answer, and keeps the answer as it came.
  */
 export class ObservedTransport implements Transport {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
   onmessage?: Transport["onmessage"];
-  /** Whether the server answered the question which protocol it speaks, however late. */
+  /** Whether the server answered which protocol it speaks, however late. */
   wasDiscovered = false;
   readonly #link: ServerLink;
   readonly #frames: ObservedOptions["frames"];
@@ -69,7 +69,7 @@ export class ObservedTransport implements Transport {
     return this.#link.close();
   }
 
-  /** Messages that carry its progress token belong to this request. */
+  /** From now on, messages with this request's progress token belong to it. */
   expect(pending: PendingRequest): void {
     this.#byToken.set(pending.token, pending);
   }
@@ -94,7 +94,7 @@ export class ObservedTransport implements Transport {
     return this.#inFlight.around(pending, () => this.#link.send(message, full));
   }
 
-  /** Whose progress token it is. */
+  /** The request with this progress token. */
   #ownerOf(params: unknown): PendingRequest | undefined {
     const token: unknown = isRecord(params) ? params["progressToken"] : undefined;
     return typeof token === "number" ? this.#byToken.get(token) : undefined;
@@ -116,22 +116,22 @@ export class ObservedTransport implements Transport {
     const pending = this.#byId.get(id);
     this.#byId.delete(id);
     if (isDiscovery(message)) this.wasDiscovered = true;
-    // The SDK would report an answer that comes after its request was given up, whole, as an error.
+    // The SDK would report an answer to an abandoned request, in full, as an error.
     if (!isOurs) return;
     const shown = pending?.take(message) ?? message;
     if (pending === undefined || !isInputRequired(shown)) this.onmessage?.(shown);
-    // What the SDK asks us because of this answer belongs to its request.
+    // Requests of the server inside this answer belong to the same request.
     else this.#inFlight.around(pending, () => this.onmessage?.(shown));
   }
 
-  /** Nothing that is nested so deep gets to code that follows it: whoever waits for it is told, and so is the server. */
+  /** A message that is nested this deep is not processed: the waiting request fails, and the server gets an error. */
   #refuse(message: JSONRPCMessage): void {
     const what = `sent a message that is nested more than ${maxJsonDepth} levels deep, which was ignored`;
     if (!("method" in message)) {
       const id = idOf(message);
       const pending = this.#byId.get(id);
       if (pending !== undefined) pending.giveUp("unreadable", `the server ${what}`);
-      // The SDK's own requests are those of the handshake.
+      // The handshake's requests are the SDK's own.
       else if (this.#byId.has(id)) this.#link.lose(`The server ${what}`);
       return;
     }
@@ -141,15 +141,15 @@ export class ObservedTransport implements Transport {
     void this.#link.send({ jsonrpc: "2.0", id: message.id, error }).catch((failure) => this.onerror?.(toError(failure)));
   }
 
-  /** The SDK handles progress a moment later than an answer that came with it, which then finds nobody to tell. */
+  /** The SDK handles progress later than an answer in the same chunk, and then drops it. */
   #takeProgress(params: unknown): boolean {
     const pending = this.#ownerOf(params);
-    if (isRecord(params)) pending?.hearProgress(params);
+    if (isRecord(params)) pending?.reportProgress(params);
     return pending !== undefined;
   }
 }
 
-/** What the SDK takes for a pipe: it is told apart by these two. A server that is silent on one is an old one. */
+/** The SDK recognizes a pipe by these two properties. There, a server that does not answer speaks the older protocol. */
 export class ObservedPipe extends ObservedTransport {
   readonly stderr = null;
   readonly pid: number | null;
@@ -162,7 +162,7 @@ export class ObservedPipe extends ObservedTransport {
 
 function idOf(message: JSONRPCMessage): RequestId {
   const id = (message as { readonly id?: RequestId }).id ?? "";
-  // Some servers answer number 5 as "5".
+  // Some servers answer request 5 with the id "5".
   return typeof id === "string" && /^\d{1,15}$/.test(id) ? Number(id) : id;
 }
 
@@ -175,7 +175,7 @@ function isInputRequired(message: JSONRPCMessage): boolean {
   return "result" in message && isRecord(message.result) && message.result["resultType"] === "input_required";
 }
 
-/** Why a request of ours ended without an answer. */
+/** Why a request ended without an answer. */
 export type RequestStop = "timeout" | "cancelled" | "broken" | "unreadable";
 
 export interface StoppedRequest {
@@ -183,19 +183,19 @@ export interface StoppedRequest {
   readonly message: string;
 }
 
-/** One request of ours, from its sending to its answer; more than one message where the server asks for input in between. */
+/** One request, from sending to its answer. It takes more than one message when the server needs input in between. */
 export class PendingRequest implements Disposable {
   readonly method: string;
   readonly token: number;
   readonly context: ToolContext | undefined;
-  /** Of the message that it waits for an answer to. */
+  /** The id of the message whose answer it waits for. */
   id: RequestId | undefined;
-  /** Why it was given up. */
+  /** Set when the request was abandoned. */
   stop: StoppedRequest | undefined;
   /** The result as it came. */
   answer: unknown;
-  /** Whether the server has answered anything, such as that it wants input first. */
-  wasHeard = false;
+  /** Whether the server has answered anything, such as that it needs input first. */
+  wasAnswered = false;
   readonly #controller = new AbortController();
   readonly #timer: HeldTimer | undefined;
   readonly #onProgress: CallRequestOptions["onProgress"];
@@ -216,19 +216,19 @@ export class PendingRequest implements Disposable {
     return this.#controller.signal;
   }
 
-  /** Its clock stands still while somebody is asked for the server. */
+  /** Stops its clock while a user is asked. */
   hold(): Disposable {
     return this.#timer?.hold() ?? { [Symbol.dispose]() {} };
   }
 
-  /** Ends it without an answer; the server is told. */
+  /** Ends it without an answer; the SDK notifies the server. */
   giveUp(why: RequestStop, message: string): void {
     if (this.stop !== undefined) return;
     this.stop = { why, message };
     this.#controller.abort(message);
   }
 
-  hearProgress(params: Readonly<Record<string, unknown>>): void {
+  reportProgress(params: Readonly<Record<string, unknown>>): void {
     if (this.signal.aborted) return;
     this.#timer?.restart();
     const { progress, total, message } = params;
@@ -240,9 +240,9 @@ export class PendingRequest implements Disposable {
     });
   }
 
-  /** Keeps the answer, and says what the SDK is told of it. */
+  /** Keeps the answer, and returns what the SDK gets in its place. */
   take(message: JSONRPCMessage): JSONRPCMessage {
-    this.wasHeard = true;
+    this.wasAnswered = true;
     if (!("result" in message)) return message;
     const result: unknown = message.result;
     if (!isRecord(result)) return message;
@@ -265,10 +265,10 @@ export class PendingRequest implements Disposable {
 
 const mostQuestions = 32;
 
-// The longest that the runtime's timers know.
+// The longest delay of the runtime's timers.
 export const longestTimeout = 2_147_483_647;
 
-/** A deadline that stands still while somebody holds it, and afterwards starts anew. */
+/** A deadline that stops while it is held, and then starts from the beginning. */
 export class HeldTimer implements Disposable {
   readonly #milliseconds: number;
   readonly #expired: () => void;
@@ -312,7 +312,7 @@ export class HeldTimer implements Disposable {
   }
 }
 
-/** The requests of a connection that have no answer yet, and which of them a question of the server belongs to. */
+/** The unanswered requests of a connection, and which of them a request of the server belongs to. */
 export class InFlight {
   readonly #pending = new Set<PendingRequest>();
   readonly #current = new AsyncLocalStorage<PendingRequest>();
@@ -329,12 +329,12 @@ export class InFlight {
     this.#pending.delete(pending);
   }
 
-  /** The request whose answer, or the stream of whose answer, is being handled. */
+  /** The request whose answer, or whose stream, is being handled. */
   get current(): PendingRequest | undefined {
     return this.#current.getStore();
   }
 
-  /** Runs what sends or answers a request so that what the server asks meanwhile belongs to it. */
+  /** Runs what sends or answers a request so that requests of the server in the meantime belong to it. */
   around<T>(pending: PendingRequest, run: () => T): T {
     return this.#current.run(pending, run);
   }
@@ -345,28 +345,28 @@ export class InFlight {
   }
 
   /**
-   * Where a question came on a call's own stream, it is that call's. On a stream that all share it is the latest call's,
-   * as long as all calls are of one session: a person is never asked for what somebody else's session does.
+   * A request of the server on a call's own stream belongs to that call. On a shared stream it belongs to the latest call,
+   * if all calls are of one session: no user is asked on behalf of another session.
    */
   asker(): Asker {
     const current = this.#current.getStore();
     if (current?.context !== undefined && this.#pending.has(current)) return askerOf(current);
     const calls = [...this.#pending].filter((pending) => pending.context !== undefined);
     const latest = calls.at(-1);
-    if (latest === undefined) return { kind: "nobody" };
+    if (latest === undefined) return { kind: "none" };
     const sessions = new Set(calls.map((pending) => pending.context?.invocation.sessionId));
     return sessions.size === 1 ? askerOf(latest) : { kind: "unclear" };
   }
 }
 
-/** A question that is known to be this request's. */
+/** For a request of the server that certainly belongs to this one. */
 export function askerOf(pending: PendingRequest): Asker {
   const { context } = pending;
-  return context === undefined ? { kind: "nobody" } : { kind: "call", context, hold: () => pending.hold() };
+  return context === undefined ? { kind: "none" } : { kind: "call", context, hold: () => pending.hold() };
 }
 
 interface Shape {
-  /** The list that the answer is about. */
+  /** The property that holds the list. */
   readonly key: string;
   readonly isRequired: boolean;
 }
@@ -376,13 +376,13 @@ const shapes: ReadonlyMap<string, Shape> = new Map([
   ["prompts/list", { key: "prompts", isRequired: true }],
   ["resources/list", { key: "resources", isRequired: true }],
   ["resources/templates/list", { key: "resourceTemplates", isRequired: true }],
-  // Servers that only have structured content, or an error, leave it out.
+  // Servers omit it for results with only structured content, and for errors.
   ["tools/call", { key: "content", isRequired: false }],
   ["prompts/get", { key: "messages", isRequired: true }],
   ["resources/read", { key: "contents", isRequired: true }],
 ]);
 
-/** What is wrong with an answer, as seen from the protocol; undefined: it is what was asked for. */
+/** Why an answer does not have the shape that the protocol defines; undefined: it has. */
 export function faultOfAnswer(method: string, answer: unknown): string | undefined {
   if (!isRecord(answer)) return "it is not an object";
   const shape = shapes.get(method);
@@ -393,8 +393,8 @@ export function faultOfAnswer(method: string, answer: unknown): string | undefin
 }
 
 /**
- * What the SDK is given to check in place of an answer. It would refuse a whole list, or a good result, for one entry
- * that is not to the letter, and looks through each byte of it; what we hand on is looked at where it is used.
+ * What the SDK validates in place of an answer. It would reject a whole list, or a good result, for one entry that is not
+ * to the letter, and reads every byte of it. Results are checked where they are used.
  */
 function standInFor(method: string, answer: Json): Json | undefined {
   const shape = shapes.get(method);

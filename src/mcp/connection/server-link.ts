@@ -1,33 +1,33 @@
 import type { JSONRPCMessage, StandardSchemaV1, Transport } from "@modelcontextprotocol/client";
 import type { ConnectionEnd } from "./connection.ts";
 
-/** A transport of the SDK that also knows how it ended. It is connected once and ends once. */
+/** An SDK transport that also knows how it ended. It connects once and ends once. */
 export interface ServerLink extends Transport {
-  /** Why it is over; undefined while it is not. Set before `onclose` is called. */
+  /** Why it ended; undefined until then. Set before `onclose` is called. */
   readonly end: ConnectionEnd | undefined;
-  /** Settles when it is over. Never rejects. */
+  /** Settles when it has ended. Never rejects. */
   readonly ended: Promise<ConnectionEnd>;
-  /** Takes a message that is known not to be nested too deeply; whether others are is for `onmessage` to find out. */
+  /** Receives messages whose depth has been checked. `onmessage` checks it itself. */
   onshallow?: ((message: JSONRPCMessage) => void) | undefined;
-  /** Takes the id of an answer that is too long to be read; false: it belongs to nobody. */
+  /** Receives the id of an answer that cannot be read. Returns false if no request waits for it. */
   onunreadable?: ((id: number, message: string) => boolean) | undefined;
   /** Of a local server. */
   readonly pid: number | undefined;
-  /** Ends it because nothing can come of it any more. */
+  /** Ends it because of a fault. */
   lose(message: string): void;
-  /** Ends it, and waits until nothing is left of what it started. */
+  /** Ends it, and waits until everything that it started has ended. */
   close(): Promise<void>;
 }
 
-/** The official SDK's client side. */
+/** The client side of the official SDK. */
 export type Sdk = typeof import("@modelcontextprotocol/client");
 
-/** Loaded when a server is first connected to: it takes longer than a command line that needs none may take. */
+/** Imported with the first connection: it takes too long for commands that connect to no server. */
 export function loadSdk(): Promise<Sdk> {
   return import("@modelcontextprotocol/client");
 }
 
-/** A schema for the SDK that accepts every value: what it lets through is read where it is used. */
+/** A schema for the SDK that accepts every value. Values are checked where they are used. */
 export const anything: StandardSchemaV1<unknown, unknown> = {
   "~standard": { version: 1, vendor: "skillhost", validate: (value) => ({ value }) },
 };

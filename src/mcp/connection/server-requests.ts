@@ -15,10 +15,10 @@ interface ServerRequestOptions {
   readonly extensions: Readonly<Record<string, object>> | undefined;
 }
 
-/** Whom a server's request concerns: the call that it was made in, nobody, or one of several that cannot be told. */
-export type Asker = { readonly kind: "call"; readonly context: ToolContext; hold(): Disposable } | { readonly kind: "nobody" | "unclear" };
+/** The call that a server's request belongs to; `none`: it belongs to no call; `unclear`: to one of several. */
+export type Asker = { readonly kind: "call"; readonly context: ToolContext; hold(): Disposable } | { readonly kind: "none" | "unclear" };
 
-/** An error that the server is answered. */
+/** An error to return to the server. */
 class RequestRefusal extends Error {
   readonly code: number;
 
@@ -34,10 +34,10 @@ type RequestMethod = (typeof requestMethods)[number];
 
 const invalidParams = -32602;
 const methodNotFound = -32601;
-// What the specification shows for a person who says no to sampling.
+// What the specification shows for a user who refuses sampling.
 const rejected = -1;
 
-/** Answers what a server asks of its client: by policy, and through the call that it asks in. */
+/** Answers requests of a server, by policy and through the call that they belong to. */
 export class ServerRequests {
   readonly #options: ServerRequestOptions;
 
@@ -45,7 +45,7 @@ export class ServerRequests {
     this.#options = options;
   }
 
-  /** What the server is told that it may ask for. */
+  /** The capabilities that are declared to the server. */
   get capabilities(): { [capability: string]: object } {
     const { policy, extensions } = this.#options;
     return {
@@ -62,15 +62,15 @@ export class ServerRequests {
   }
 
   /**
-   * @param key What the answer is filed under, where the server asks several things at once.
-   * @throws an error with a `code`: what the server is answered instead of a result.
+   * @param key The key of the answer, when the server asks several things at once.
+   * @throws an error with a `code`, to return to the server instead of a result.
    */
   async answer(method: string, params: unknown, asker: Asker, key?: string): Promise<Json> {
     if (!requestMethods.some((known) => known === method && this.offers(known))) {
       throw new RequestRefusal(methodNotFound, `${method.slice(0, 100)} is not supported by this client.`);
     }
     if (method === "roots/list") {
-      // The working directory and nothing else, whatever the server would like.
+      // The working directory and nothing else, whatever the server asks for.
       const folder = asker.kind === "call" ? asker.context.invocation.workingDirectory : this.#options.workingDirectory;
       return { roots: [{ uri: pathToFileURL(folder).href, name: basename(folder) || folder }] };
     }
@@ -108,7 +108,7 @@ export class ServerRequests {
       const answer =
         asker.kind === "call"
           ? await held(asker, () => asker.context.ask("sampling", data, ...keyOption(key)))
-          : asker.kind === "nobody" && (await answers?.sampling?.(data));
+          : asker.kind === "none" && (await answers?.sampling?.(data));
       if (isSamplingResult(answer)) return answer;
     } catch (error) {
       this.#note("sampling", error);
@@ -153,7 +153,7 @@ type ElicitationAnswer = Asks["elicitation"]["answer"];
 
 const longestRequest = 100_000;
 
-/** Reads the parameters of `elicitation/create`; a text says what is wrong with them. @internal Exported for tests. */
+/** Reads the parameters of `elicitation/create`; a string says what is wrong with them. @internal Exported for tests. */
 export function readElicitation(params: unknown): Elicitation | string {
   if (!isRecord(params)) return "the parameters are not an object";
   const { message, mode, url, requestedSchema } = params;
@@ -166,8 +166,8 @@ export function readElicitation(params: unknown): Elicitation | string {
 }
 
 /**
- * An answer as the protocol has it: for a form that was accepted, what was left out is filled with the schema's defaults,
- * and what a form cannot hold is left out.
+ * The answer in the protocol's form. Fields of an accepted form that are missing get the schema's defaults, and values
+ * that a form cannot hold are removed.
  * @internal Exported for tests.
  */
 export function toElicitResult(request: Elicitation, answer: ElicitationAnswer): Json {
@@ -175,7 +175,7 @@ export function toElicitResult(request: Elicitation, answer: ElicitationAnswer):
   if (action !== "accept" && action !== "decline") return { action: "cancel" };
   if (action === "decline" || request.requestedSchema === undefined) return { action };
   const given = isRecord(content) ? Object.entries(content).filter(([, value]) => isFormValue(value)) : [];
-  // Object.fromEntries makes own properties of any name, "__proto__" included.
+  // Object.fromEntries creates own properties, even for "__proto__".
   return { action, content: Object.fromEntries([...defaultsOf(request.requestedSchema), ...given]) };
 }
 

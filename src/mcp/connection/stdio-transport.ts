@@ -12,19 +12,19 @@ import type { ServerLink } from "./server-link.ts";
 
 interface StdioOptions {
   readonly serverName: string;
-  /** Of one message; a longer one is an error for the request that it answers. */
+  /** Limit for one message; a longer one fails the request that it answers. */
   readonly maxMessageBytes: number;
   readonly log: Logger;
   readonly onStderr?: ((text: string) => void) | undefined;
 }
 
-// How long a server may take to end after its input has: most take no time, and who ignores it gets a signal.
+// Milliseconds for a server to exit after its input ended, before it gets a signal.
 const inputGrace = 500;
 const signalGrace = 2000;
-// A server that closed its output says nothing any more; usually its end follows.
+// A server that closed its output cannot answer any more; usually it exits soon.
 const silenceGrace = 500;
 const loudGarbage = 5;
-/** A message of more values is parsed in slices of some milliseconds. */
+/** A message with more values is parsed in slices of a few milliseconds. */
 const valuesAtOnce = 10_000;
 const valuesPerSlice = 5_000;
 
@@ -33,7 +33,7 @@ interface WaitingLine {
   readonly values: number;
 }
 
-/** MCP's stdio transport over a process of ours: one JSON message a line. It ends with the process, and the process with it. */
+/** MCP's stdio transport over a child process: one JSON message a line. It ends with the process, and ends the process. */
 export class StdioTransport implements ServerLink {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
@@ -74,7 +74,7 @@ export class StdioTransport implements ServerLink {
     return this.#process.pid;
   }
 
-  /** How many lines on stdout were no messages. */
+  /** Lines on stdout that were not messages. */
   get garbageLines(): number {
     return this.#garbage;
   }
@@ -111,7 +111,7 @@ export class StdioTransport implements ServerLink {
     return this.#stop();
   }
 
-  /** Messages of one turn go out in one write. */
+  /** Messages of one turn of the event loop are written at once. */
   #flush(): void {
     const text = this.#outgoing;
     this.#outgoing = "";
@@ -147,7 +147,7 @@ export class StdioTransport implements ServerLink {
     }
   }
 
-  /** Nothing more is read meanwhile: messages stay in order, and pile up in the pipe. Never rejects. */
+  /** Reads nothing else in the meantime, so messages stay in order and wait in the pipe. Never rejects. */
   async #takeLarge(line: string): Promise<void> {
     this.#process.stdout.pause();
     this.#waiting = [];
@@ -157,7 +157,7 @@ export class StdioTransport implements ServerLink {
     const behind = this.#waiting;
     this.#waiting = undefined;
     for (const each of behind) this.#takeLine(each);
-    // A server does not end while its output is not read.
+    // A process does not exit while its output is not read.
     if (this.#waiting === undefined || this.#end !== undefined) this.#process.stdout.resume();
   }
 
@@ -184,7 +184,7 @@ export class StdioTransport implements ServerLink {
     );
   }
 
-  /** The request that it answers fails; when that cannot be told, nobody knows who waits for what. */
+  /** Fails the request that it answers. If that is unknown, the connection is lost, since some request would wait in vain. */
   #takeLong(line: LongLine): void {
     const sizes = {
       bytes: `of more than ${this.#options.maxMessageBytes} bytes`,
@@ -229,7 +229,7 @@ function parseMessage(line: string): JSONRPCMessage | undefined {
   try {
     return toMessage(JSON.parse(line));
   } catch {
-    // A banner, a log line: anything but a message.
+    // A banner or a log line.
     return undefined;
   }
 }
@@ -247,21 +247,21 @@ function idOf({ head, tail }: LongLine): number | undefined {
 
 const lineBreak = 0x0a;
 const carriageReturn = 0x0d;
-// The id of a message stands at its beginning or at its end, whoever wrote it.
+// The id is at the beginning or at the end of a message, whichever library wrote it.
 const edge = 512;
 
-/** The two ends of a line that is not read: it is too long, holds too many values, or is nested too deeply. */
+/** Beginning and end of a line that is not read: it is too long, has too many values, or is nested too deep. */
 export interface LongLine {
   readonly why: "bytes" | "values" | "depth";
   readonly head: string;
   readonly tail: string;
 }
 
-/** Hears of a line, and of how many values it holds, as far as that was counted: a line of one chunk has none. */
+/** `values`: how many the line has, as far as they were counted; 0 for a line that came in one chunk. */
 type LineListener = (line: string, values: number) => void;
 
 /**
- * Cuts a stream of bytes into lines of UTF-8. A line over the limits is not kept: only its ends are told.
+ * Splits a stream of bytes into lines of UTF-8. Of a line over the limits only the beginning and the end are kept.
  * @internal Exported for tests.
  */
 export class LineSplitter {
@@ -272,7 +272,7 @@ export class LineSplitter {
   #length = 0;
   #head: string | undefined;
   #why: LongLine["why"] = "bytes";
-  /** Of the line that is coming in, in more than one chunk. */
+  /** Of the current line, if it comes in more than one chunk. */
   #values = new JsonValueCount();
 
   constructor(limit: number, onLine: LineListener, onLong: (line: LongLine) => void) {
@@ -293,19 +293,19 @@ export class LineSplitter {
   #keep(part: Buffer): void {
     this.#chunks.push(part);
     this.#length += part.length;
-    // As it comes, so that nobody waits for the whole to be looked through.
+    // Counted as it arrives, so that the whole line need not be read at once later.
     if (this.#head === undefined) this.#values.add(part);
     if (this.#length <= this.#limit && !this.#values.isTooMany) return;
     if (this.#head === undefined && this.#length <= this.#limit) this.#why = "values";
     const all = Buffer.concat(this.#chunks);
     this.#head ??= all.toString("utf8", 0, edge);
-    // A copy: a slice would keep the megabytes alive that it was cut from.
+    // A copy: a slice would keep the megabytes alive that it is part of.
     this.#chunks = [Buffer.from(all.subarray(-edge))];
     this.#length = this.#limit;
   }
 
   #endLine(rest: Buffer): void {
-    // What most lines are: a piece of one chunk.
+    // The usual case: the line lies within one chunk.
     if (this.#chunks.length === 0 && rest.length <= this.#limit) {
       this.#emit(rest, 0);
       return;

@@ -38,7 +38,7 @@ export class TolerantClient extends Client {
         // In the stateless protocol requests come in the answer to a request of ours, each under a key.
         if (this.getProtocolEra() !== "modern") return requests.answer(method, params, inFlight.asker());
         const { current } = inFlight;
-        return requests.answer(method, params, current === undefined ? { kind: "nobody" } : askerOf(current), String(mcpReq.id));
+        return requests.answer(method, params, current === undefined ? { kind: "none" } : askerOf(current), String(mcpReq.id));
       });
     }
   }

@@ -5,17 +5,17 @@ import { redactText } from "../../base/logger.ts";
 import { boundedFetch } from "../../io/net/bounded-fetch.ts";
 
 interface AuthFetchOptions {
-  /** The MCP server that somebody configured; every other address comes from what it and those it names answer. */
+  /** The configured MCP server. Every other address comes from answers of servers. */
   readonly serverUrl: URL;
-  /** Configured for the MCP server; no other origin gets them. */
+  /** Configured for the MCP server. They are not sent to any other origin. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
 /**
- * What authorization is talked over with: answers of limited size and time, no redirect to another origin, no address
- * within this machine or a private network unless the MCP server itself is one, and https but for loopback. Addresses
- * come from strangers: without this a server could have us send requests to services that only we can reach.
+ * The fetch for authorization: answers of limited size and time; no redirects to another origin; no addresses on this
+ * machine or in a private network, unless the MCP server itself is there; https except for loopback. The addresses come
+ * from servers, which could otherwise make the host send requests to services that only it can reach.
  */
 export function createAuthFetch({ serverUrl, headers, signal }: AuthFetchOptions): FetchLike {
   return async (target, init = {}) => {
@@ -31,7 +31,7 @@ export function createAuthFetch({ serverUrl, headers, signal }: AuthFetchOptions
       maxBytes,
     });
     signal.throwIfAborted();
-    // A TypeError, as of fetch: the SDK takes any other error for "there is no such document".
+    // A TypeError, like fetch: the SDK takes any other error for a missing document.
     if (outcome.kind === "failed") throw new TypeError(outcome.message);
     if (outcome.truncated) throw new TypeError(`${url.host} answered with more than ${maxBytes} bytes.`);
     const body = withoutBody.has(outcome.status) ? null : Buffer.from(outcome.bytes);
@@ -39,7 +39,7 @@ export function createAuthFetch({ serverUrl, headers, signal }: AuthFetchOptions
   };
 }
 
-/** Whether an address that a stranger named may be contacted, or a person's browser be sent there. */
+/** Whether an address from a server may be contacted, or opened in the user's browser. */
 export function mayContact(url: URL, server: URL): boolean {
   if (url.protocol !== "https:" && url.protocol !== "http:") return false;
   if (url.origin === server.origin) return true;
@@ -58,7 +58,7 @@ function refusal(url: URL): string {
   return `${url.origin} is not contacted for signing in: it must use https, and must not be on this machine or in a private network.`;
 }
 
-/** From where an address can be reached. Names are not looked up: only what says so itself is taken for private. */
+/** From where an address can be reached. Names are not resolved: only literal addresses and localhost count as private. */
 type Reach = "world" | "network" | "machine";
 
 const ranks: Readonly<Record<Reach, number>> = { world: 0, network: 1, machine: 2 };
@@ -89,14 +89,14 @@ function blockList(...subnets: readonly (readonly [address: string, prefix: numb
   return list;
 }
 
-/** A request that is not authorized, with why, and with what to do about it. */
+/** The error for a request that is not authorized, with the reason and the remedy. */
 export function unauthorized(serverName: string, why: string, remedy = `Run "skillhost login ${serverName}".`): HostError {
   return new HostError("MCP_UNAUTHORIZED", `Not signed in to MCP server "${serverName}": ${sentence(why)} ${remedy}`);
 }
 
 /**
- * Why signing in or renewing failed, for people, without what the other side may have put into it: errors of the SDK
- * quote whole answers, which may hold tokens.
+ * Why signing in or renewing failed, for people. Errors of the SDK quote whole answers, which may contain tokens, so those
+ * texts are left out.
  */
 export async function explain(error: unknown): Promise<string> {
   const { IssuerMismatchError, OAuthError, RegistrationRejectedError } = await import("@modelcontextprotocol/client");
@@ -115,7 +115,7 @@ export async function explain(error: unknown): Promise<string> {
 }
 
 function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a stranger's text must not steer a terminal.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a server's text must not control a terminal.
   const line = redactText(text.replace(/[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, " ")).trim();
   return line.length > 300 ? `${line.slice(0, 299)}…` : line;
 }

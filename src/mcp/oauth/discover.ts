@@ -8,16 +8,16 @@ import { type Challenge, fetchFor, type OAuthTarget } from "./target.ts";
 export interface AuthorizationServer {
   readonly issuer: string;
   readonly url: string;
-  /** Undefined: it publishes none, and its endpoints have the names that the first revision of MCP gave them. */
+  /** Undefined: it has none, so its endpoints have the default names of the first revision of MCP. */
   readonly metadata: AuthorizationServerMetadata | undefined;
   readonly resourceMetadata: OAuthProtectedResourceMetadata | undefined;
-  /** What tokens are asked for (RFC 8707), as the server spells it. */
+  /** The resource that tokens are requested for (RFC 8707), as the server spells it. */
   readonly resource: string | undefined;
 }
 
 /**
- * Finds out where to sign in to a server. Every time anew: a server may change its authorization server at any time.
- * Rejects when the metadata is another issuer's or for another resource.
+ * Finds the authorization server of a server. Never cached, since a server may change it at any time. Rejects when the
+ * metadata belongs to another issuer or describes another resource.
  */
 export async function discoverAuthorizationServer(
   target: OAuthTarget,
@@ -32,7 +32,7 @@ export async function discoverAuthorizationServer(
   const { authorizationServerUrl: url, authorizationServerMetadata: metadata, resourceMetadata } = found;
   const requestedResource = resourceUrlFromServerUrl(target.server.url);
   const chosen = chosenResource(target);
-  // Whoever configured another resource wants that one; what the server says of itself must be about this server.
+  // A configured resource is used as it is; a resource that the server names must be the server itself.
   const isChosen = resourceMetadata !== undefined && new URL(resourceMetadata.resource).href === chosen;
   if (resourceMetadata && !isChosen && !checkResourceAllowed({ requestedResource, configuredResource: resourceMetadata.resource })) {
     throw new HostError(
@@ -50,8 +50,8 @@ function chosenResource({ spec: { resource } }: OAuthTarget): string | undefined
 }
 
 /**
- * Keeps a configured client to its authorization server: a server that names another one would otherwise be handed the
- * secret by us.
+ * Restricts a configured client to its authorization server, so that a server which names another one does not receive the
+ * secret.
  * @throws HostError `OAUTH_ISSUER`
  */
 export async function checkIssuer(target: OAuthTarget, issuer: string): Promise<void> {
@@ -71,11 +71,11 @@ export async function checkIssuer(target: OAuthTarget, issuer: string): Promise<
   );
 }
 
-// The client that obtains the token can work without it, so a slow server is not waited for.
+// The client that obtains the token can work without it, so the wait is short.
 const patienceMs = 5_000;
 const maxCharacters = 64 * 1024;
 
-/** What a server publishes about itself as a protected resource (RFC 9728), as it wrote it. Undefined: nothing that can be read. */
+/** The protected resource metadata of a server (RFC 9728), as it wrote it. Undefined: absent or unreadable. */
 export async function readResourceMetadata(
   target: OAuthTarget,
   { resourceMetadataUrl }: Challenge,
@@ -95,7 +95,7 @@ export async function readResourceMetadata(
   return undefined;
 }
 
-/** Below the path of the server first, as RFC 9728 has it for several resources of one origin. */
+/** Below the path of the server first, as RFC 9728 requires for several resources of one origin. */
 function wellKnownAddresses(serverUrl: string): readonly string[] {
   const { origin, pathname } = new URL(serverUrl);
   const root = `${origin}/.well-known/oauth-protected-resource`;
@@ -106,7 +106,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The same as none.
     return undefined;
   }
 }

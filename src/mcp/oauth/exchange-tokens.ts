@@ -6,14 +6,14 @@ import { type Challenge, configuredClient, fetchFor, type OAuthTarget } from "./
 
 export type Renewal =
   | { readonly kind: "renewed"; readonly grant: Grant }
-  /** It is good for nothing any more. `isClientUnknown`: the server does not know this client either. */
+  /** The refresh token is invalid for good. `isClientUnknown`: the server does not know this client either. */
   | { readonly kind: "rejected"; readonly why: string; readonly isClientUnknown: boolean }
-  /** The server names another authorization server, which must not see it. It may come to be of use again. */
+  /** The server names another authorization server, which must not receive the refresh token. It stays stored. */
   | { readonly kind: "moved"; readonly why: string }
-  /** Nobody could tell: it may do so later. */
+  /** Temporary: the refresh token may work later. */
   | { readonly kind: "unavailable"; readonly why: string };
 
-/** Exchanges a refresh token, once. Trouble is a value. */
+/** Exchanges a refresh token, once. Failures are values. */
 export async function renewGrant(target: OAuthTarget, grant: Grant, signal: AbortSignal): Promise<Renewal> {
   const { OAuthError, refreshAuthorization } = await import("@modelcontextprotocol/client");
   const fetch = fetchFor(target, signal);
@@ -38,7 +38,7 @@ export async function renewGrant(target: OAuthTarget, grant: Grant, signal: Abor
   }
 }
 
-/** Signs in as the client itself (`client_credentials`). Trouble is a value. */
+/** Signs in as the client itself (`client_credentials`). Failures are values. */
 export async function obtainOwnGrant(target: OAuthTarget, challenge: Challenge, signal: AbortSignal): Promise<Renewal> {
   const { ClientCredentialsProvider, computeScopeUnion, fetchToken } = await import("@modelcontextprotocol/client");
   const fetch = fetchFor(target, signal);
@@ -61,7 +61,7 @@ export async function obtainOwnGrant(target: OAuthTarget, challenge: Challenge, 
   }
 }
 
-/** What was asked for, which an answer need not repeat. */
+/** The requested scope, which an answer need not repeat. */
 interface GrantRequest {
   readonly scope: string | undefined;
   readonly resourceMetadataUrl: string | undefined;
@@ -80,10 +80,10 @@ export function toGrant(tokens: OAuthTokens, client: ClientIdentity, request: Gr
   };
 }
 
-// What RFC 6749 lets a token endpoint say of a refresh token, or of the client, for good.
+// Errors of RFC 6749 by which a token endpoint rejects a refresh token, or the client, for good.
 const finalCodes: ReadonlySet<string> = new Set(["invalid_grant", "invalid_client", "unauthorized_client"]);
 
-/** Takes tokens back (RFC 7009), where the authorization server has a way to. That it fails is logged: they end by themselves. */
+/** Revokes tokens (RFC 7009), if the authorization server supports it. A failure is only logged, since tokens expire. */
 export async function revokeGrant(target: OAuthTarget, grant: Grant, signal: AbortSignal): Promise<void> {
   const fetch = fetchFor(target, signal);
   try {
@@ -97,7 +97,7 @@ export async function revokeGrant(target: OAuthTarget, grant: Grant, signal: Abo
   }
 }
 
-/** What OpenID's metadata have, too, whether or not their schema knows it. */
+/** A field of OpenID's metadata as well, whether or not the SDK's schema has it. */
 interface RevocationMetadata {
   readonly revocation_endpoint?: unknown;
   readonly revocation_endpoint_auth_methods_supported?: unknown;

@@ -11,14 +11,14 @@ import { readTextFile } from "../../io/read-bounded.ts";
 import { type ClientIdentity, type CredentialStore, type Credentials, type Grant, latestFirst, type ServerKey } from "./credentials.ts";
 
 export interface FileCredentialsOptions {
-  /** The folder that holds them, the user's own; it need not exist. It is closed to others. */
+  /** The user's own folder for credentials. It is created if necessary, readable by the user only. */
   readonly directory: string;
   readonly log?: Logger;
 }
 
 /**
- * Credentials that outlive the program: a file for each server and authorization server, which only the user can read.
- * A damaged file counts as none, is told to the log by its name alone, and is replaced by the next sign-in.
+ * Credentials that outlive the program: a file for each server and authorization server, readable by the user only. A
+ * damaged file counts as absent, is logged by its name alone, and is replaced by the next sign-in.
  */
 export function createFileCredentials({ directory, log = silentLogger }: FileCredentialsOptions): CredentialStore {
   return {
@@ -46,7 +46,7 @@ export function createFileCredentials({ directory, log = silentLogger }: FileCre
 }
 
 const maxBytes = 1024 * 1024;
-/** Those who wait, wait for an exchange with an authorization server, which takes a good part of a second. */
+/** An exchange with an authorization server takes a large part of a second, and others wait for it. */
 const lookEveryMs = 20;
 
 async function takeTurn(path: string, signal: AbortSignal): Promise<FileLock> {
@@ -60,7 +60,7 @@ async function takeTurn(path: string, signal: AbortSignal): Promise<FileLock> {
 
 async function store(file: string, text: string): Promise<void> {
   await kept(file, async () => {
-    // A file keeps its mode when it is replaced: one that somebody opened to others must not stay so.
+    // Replacing a file keeps its mode, which a user may have opened to others.
     await chmod(file, 0o600).catch(ignoreMissing);
     await writeFileAtomic(file, text, { mode: 0o600 });
   });
@@ -82,7 +82,7 @@ function load(file: string, server: ServerKey, log: Logger): Credentials | undef
   return credentials;
 }
 
-/** The name is a digest of the issuer: what stands in another's file is not its. */
+/** The file name is a digest of the issuer, so a file with another issuer is ignored. */
 function sameIssuer(credentials: Credentials | undefined, issuer: string): Credentials | undefined {
   return credentials?.issuer === issuer ? credentials : undefined;
 }
@@ -109,7 +109,7 @@ function ignoreMissing(error: unknown): void {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 
-/** What the system has against keeping credentials, as what it means. */
+/** Explains why the system does not store credentials. */
 async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -125,12 +125,12 @@ async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Credentials as a file holds them, with the server that they are for. */
+/** Credentials as a file contains them, with their server. */
 function writeCredentials(server: ServerKey, { issuer, registration, grant }: Credentials): string {
   return `${JSON.stringify({ version, server: { name: server.name, url: server.url }, issuer, registration, grant }, undefined, 2)}\n`;
 }
 
-/** Undefined: it is none, or one for another server, or of a version that we do not know. */
+/** Undefined: damaged, of another server, or of an unknown version. */
 function readCredentials(text: string, server: ServerKey): Credentials | undefined {
   const file = fieldsOf(parse(text));
   const { name, url } = fieldsOf(file["server"]);
@@ -146,7 +146,7 @@ const version = 1;
 function identityOf(value: unknown, issuer: string): ClientIdentity | undefined {
   const fields = fieldsOf(value);
   const clientId = textOf(fields["client_id"]);
-  // A client that another authorization server knows is nobody here.
+  // A client of another authorization server is unknown here.
   if (clientId === undefined || fields["issuer"] !== issuer) return undefined;
   const secret = textOf(fields["client_secret"]);
   const secretEnds = numberOf(fields["client_secret_expires_at"]);
@@ -182,20 +182,20 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Half written by hand, or not ours: it holds no credentials.
+    // Damaged: it contains no credentials.
     return undefined;
   }
 }
 
-/** The own fields of an object; none of anything else. */
+/** The own fields of an object; empty for anything else. */
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return Object.assign(Object.create(null), isObject ? value : {});
 }
 
-/** What may stand in a header or a form: control characters in a token would be somebody's attempt at a second header. */
+/** The characters allowed in a header or a form. A control character in a token could add a second header. */
 function textOf(value: unknown): string | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
   return typeof value === "string" && value !== "" && value.length <= 65_536 && !/[\0-\x1f\x7f]/.test(value) ? value : undefined;
 }
 
@@ -218,7 +218,7 @@ export function createMemoryCredentials(): CredentialStore {
         signal.throwIfAborted();
         return work(entryOf(kept, keyOf(server), issuer));
       });
-      // Who gives up waiting lets nobody past those who came before.
+      // A caller that gives up does not let others pass those before it.
       const done = Promise.allSettled([before, turn]);
       turns.set(key, done);
       try {

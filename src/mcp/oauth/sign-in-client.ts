@@ -8,14 +8,14 @@ export interface SignInSetup {
   readonly target: OAuthTarget;
   readonly authorizationServer: AuthorizationServer;
   readonly redirectUrl: string;
-  /** From an earlier sign-in, if it may be used again. */
+  /** From an earlier sign-in, if it may be reused. */
   readonly registration: ClientIdentity | undefined;
   keepRegistration(registration: ClientIdentity): Promise<void>;
 }
 
 /**
- * One sign-in, as the SDK wants to see it: who this client is there, and where to put what comes of it. It has no tokens,
- * so that the SDK neither renews nor throws away any: that is decided elsewhere.
+ * One sign-in, as the SDK needs it: this client's identity, and where to store the result. It has no tokens, so the SDK
+ * neither renews nor deletes any; that is decided elsewhere.
  */
 export class SignInClient implements OAuthClientProvider {
   readonly redirectUrl: string;
@@ -37,7 +37,7 @@ export class SignInClient implements OAuthClientProvider {
     if (target.spec.resource !== undefined) this.validateResourceURL = async () => new URL(authorizationServer.resource!);
   }
 
-  /** Where a person signs in; undefined as long as the SDK has not come that far. */
+  /** Where the user signs in; undefined until the SDK has determined it. */
   get address(): URL | undefined {
     return this.#address;
   }
@@ -50,7 +50,7 @@ export class SignInClient implements OAuthClientProvider {
     return this.#state;
   }
 
-  /** What is known already, so that the SDK does not look for it again. */
+  /** Known already, so that the SDK does not discover it again. */
   discoveryState(): OAuthDiscoveryState {
     const { url, metadata, resourceMetadata } = this.#setup.authorizationServer;
     return {
@@ -69,7 +69,7 @@ export class SignInClient implements OAuthClientProvider {
   async saveClientInformation(client: ClientIdentity): Promise<void> {
     const { redirectUrl, keepRegistration } = this.#setup;
     this.#client = { ...client, redirect_uris: [redirectUrl] };
-    // An address as the id is nobody's registration: whoever configures it has it.
+    // A client id that is a URL is not a registration; it comes from the configuration.
     if (client.client_id !== this.clientMetadataUrl) await keepRegistration(this.#client);
   }
 
@@ -95,7 +95,7 @@ function describeClient({ target, authorizationServer, redirectUrl }: SignInSetu
   return {
     client_name: "skillhost",
     redirect_uris: [redirectUrl],
-    // Also tells the SDK that offline access may be asked for.
+    // Also allows the SDK to request offline access.
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
     ...(method !== undefined && { token_endpoint_auth_method: method }),
@@ -103,7 +103,7 @@ function describeClient({ target, authorizationServer, redirectUrl }: SignInSetu
   };
 }
 
-/** A program on people's machines keeps no secret, so it has none where that will do. Undefined: the server does not say. */
+/** A program on a user's machine cannot keep a secret, so it has none where the server allows that. Undefined: unknown. */
 function authMethodFor({ metadata }: AuthorizationServer): string | undefined {
   const supported = metadata?.token_endpoint_auth_methods_supported;
   return ["none", "client_secret_basic", "client_secret_post"].find((method) => supported?.includes(method));

@@ -10,8 +10,8 @@ import { SignInClient } from "./sign-in-client.ts";
 import { type Challenge, fetchFor, type OAuthTarget } from "./target.ts";
 
 /**
- * Signs in with a person's help, and keeps the tokens. The client registers itself only where it is not known yet, or
- * not any more. Rejects with what went wrong, in the middle of a sentence.
+ * Lets the user sign in, and stores the tokens. The client registers itself only if the server does not know it. Rejects
+ * with the reason, phrased as part of a sentence.
  */
 export async function signIn(target: OAuthTarget, challenge: Challenge, authorize: Authorize, signal: AbortSignal): Promise<Grant> {
   const authorizationServer = await discoverAuthorizationServer(target, challenge.resourceMetadataUrl, fetchFor(target, signal));
@@ -54,7 +54,7 @@ async function signInAt(
     target: attempt.target,
     authorizationServer: attempt.authorizationServer,
     redirectUrl: callback.url,
-    // Another port was to be had only: for the server that is another client.
+    // Only another port was free: for the server that is another client.
     registration: known?.redirect_uris?.includes(callback.url) ? known : undefined,
     keepRegistration: (registration) => change(attempt, signal, (kept) => ({ ...kept, registration })),
   });
@@ -67,7 +67,7 @@ async function signInAt(
   return grant;
 }
 
-/** Everything up to the address that the person is sent to, which is the SDK's work. */
+/** Everything up to the address for the user's browser, by the SDK. */
 async function prepare({ target, challenge, authorizationServer }: Attempt, client: SignInClient, signal: AbortSignal): Promise<void> {
   const { auth, computeScopeUnion } = await import("@modelcontextprotocol/client");
   const scope = computeScopeUnion(target.spec.scopes?.join(" "), challenge.scope);
@@ -80,7 +80,7 @@ async function prepare({ target, challenge, authorizationServer }: Attempt, clie
   });
 }
 
-/** The code that came back, for tokens. Whose answer it is, is looked at before anything else in it (RFC 9207). */
+/** Exchanges the code for tokens. The issuer of the answer is checked first (RFC 9207). */
 async function redeem(
   { authorizationServer, challenge, target }: Attempt,
   client: SignInClient,
@@ -115,7 +115,7 @@ async function redeem(
   return toGrant(tokens, keeper, { scope, resourceMetadataUrl: challenge.resourceMetadataUrl });
 }
 
-/** How this client registered itself here, unless it must not be used any more, or another way is configured by now. */
+/** This client's registration, unless it has expired or another kind of identity is configured. */
 async function knownRegistration({ target, authorizationServer }: Attempt): Promise<ClientIdentity | undefined> {
   const { spec, store, server } = target;
   const takesAddress = authorizationServer.metadata?.client_id_metadata_document_supported === true;
@@ -127,14 +127,14 @@ async function knownRegistration({ target, authorizationServer }: Attempt): Prom
 
 async function openCallback({ spec }: OAuthTarget, known: ClientIdentity | undefined): Promise<LoopbackCallback> {
   const options = { path: "/callback", thanks: "Signed in. You can close this window." };
-  // Where people register a client by hand they are told to give "localhost"; the loopback address is safer (RFC 8252).
+  // For clients registered by hand, instructions say "localhost"; otherwise the loopback address is safer (RFC 8252).
   const hostname = spec.clientId === undefined ? "127.0.0.1" : "localhost";
   if (spec.callbackPort !== undefined) return await openConfigured({ ...options, hostname, port: spec.callbackPort });
   const before = known?.redirect_uris?.[0];
   try {
     return await openLoopbackCallback({ ...options, hostname, port: before === undefined ? 0 : Number(new URL(before).port) });
   } catch {
-    // Somebody else has that port by now: any will do, for the price of registering again.
+    // The port is in use: any other will do, at the price of another registration.
     return await openLoopbackCallback({ ...options, hostname });
   }
 }
@@ -167,13 +167,16 @@ async function isClientForgotten(error: unknown): Promise<boolean> {
 }
 
 /**
- * Has a person sign in at an address. The answer is the address that their browser came back to; it is not needed when
- * the browser runs on this machine, where a listener waits for it: then the signal fires, and the question can be taken
- * back. Rejecting means that nobody signs in.
+ * Lets the user sign in at an address. The result is the address that the browser came back to; it is not needed when the
+ * browser runs on this machine, where a listener receives it: then the signal fires, and the request can be withdrawn.
+ * Rejecting means that no user signs in.
  */
 export type Authorize = (data: Asks["authorization"]["data"], signal: AbortSignal) => Promise<Asks["authorization"]["answer"]>;
 
-/** Waits until a person has signed in; what came back with them. The first answer counts, by the listener or by `authorize`. */
+/**
+ * Waits until the user has signed in, and returns the parameters of the answer. The first answer counts, from the listener
+ * or from `authorize`.
+ */
 async function awaitCallback(
   request: { readonly serverName: string; readonly url: string; readonly state: string; readonly callback: LoopbackCallback },
   authorize: Authorize,
@@ -186,7 +189,7 @@ async function awaitCallback(
   const byAnswer = authorize({ serverName, url, redirectUrl: callback.url }, waiting).then((answer) =>
     checkAnswer(answer, callback.url, state),
   );
-  // Whoever loses is told so by the signal, and has nothing to say any more.
+  // The signal cancels the other one, whose rejection does not matter.
   for (const loser of [byBrowser, byAnswer]) loser.catch(() => {});
   try {
     return (await Promise.race([byBrowser, byAnswer])).searchParams;

@@ -4,7 +4,7 @@ import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { createAuthFetch } from "./auth-fetch.ts";
 import type { ClientIdentity, CredentialStore, Credentials, Grant, ServerKey } from "./credentials.ts";
 
-/** The server that is signed in to, and what signing in works with. */
+/** The server to sign in to, and what that requires. */
 export interface OAuthTarget {
   readonly server: ServerKey;
   readonly spec: ServerOAuthSpec;
@@ -26,24 +26,24 @@ export function fetchFor({ server, headers }: OAuthTarget, signal: AbortSignal):
   return createAuthFetch({ serverUrl: new URL(server.url), headers, signal });
 }
 
-/** The client that the configuration names. Its secret stays there: it is not stored with the tokens. */
+/** The configured client. Its secret is not stored with the tokens. */
 export function configuredClient({ clientId, clientSecret }: OAuthTarget["spec"], issuer: string): ClientIdentity | undefined {
   if (clientId === undefined) return undefined;
   return { issuer, client_id: clientId, ...(clientSecret !== undefined && { client_secret: clientSecret }) };
 }
 
-/** Whether a grant is this configuration's: another client id is another client, whose tokens are not ours to use. */
+/** Whether a grant belongs to the configured client: tokens of another client id must not be used. */
 export function isOurs(grant: Grant, { clientId }: OAuthTarget["spec"]): boolean {
   return clientId === undefined || grant.client.client_id === clientId;
 }
 
-/** What is left of credentials when the grant is good for nothing any more, and maybe the registration neither. */
+/** The credentials without a grant that is invalid, and without the registration if that is invalid as well. */
 export function withoutGrant(
   { issuer, registration }: Credentials,
   isClientUnknown: boolean,
   { clientId }: ServerOAuthSpec,
 ): Credentials | undefined {
-  // Where a configured client was used is remembered: its secret goes to no other authorization server.
+  // Where a configured client was used is stored: its secret must not go to another authorization server.
   if (clientId !== undefined) return { issuer, registration: { issuer, client_id: clientId } };
   return isClientUnknown || registration === undefined ? undefined : { issuer, registration };
 }

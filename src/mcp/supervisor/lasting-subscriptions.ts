@@ -1,10 +1,10 @@
 import type { McpConnection } from "../connection/connection.ts";
 
-/** Who watches which resources of a server, across its connections. */
+/** Subscriptions to a server's resources that outlive its connections. */
 export class LastingSubscriptions {
   readonly #watches = new Set<Watch>();
 
-  /** Rejects when the first subscription does. */
+  /** Rejects when the first subscription fails. */
   async add(uri: string, listener: () => void, connection: McpConnection): Promise<AsyncDisposable> {
     const watch = new Watch(uri, listener);
     await watch.attach(connection);
@@ -17,7 +17,7 @@ export class LastingSubscriptions {
     };
   }
 
-  /** All go on over another connection; what they missed meanwhile, nobody knows, so each is told. */
+  /** Continues all of them on another connection. Changes in between are unknown, so each listener is called. */
   moveTo(connection: McpConnection): void {
     for (const watch of this.#watches) void watch.move(connection);
   }
@@ -46,12 +46,12 @@ class Watch {
 
   async move(connection: McpConnection): Promise<void> {
     if (connection === this.#connection) return;
-    // The old connection is over, and the subscription with it.
+    // The subscription ended with the old connection.
     this.#subscription = undefined;
     try {
       await this.attach(connection);
     } catch {
-      // The server may not know the resource any more: whoever reads it, since something changed, is told so.
+      // The server may not have the resource any more. The listener is called, and finds out when it reads.
     }
     if (!this.#isOver) this.#listener();
   }

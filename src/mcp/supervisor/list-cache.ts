@@ -10,21 +10,21 @@ import { readTextFile } from "../../io/read-bounded.ts";
 import type { DatedProtocol } from "./server-connector.ts";
 import { listNames, type ServerLists } from "./server-lists.ts";
 
-/** Of one server; lists that are longer are not kept. */
+/** For one server; longer lists are not cached. */
 const maxBytes = 4 * 1024 * 1024;
 const maxFiles = 200;
 const maxAge = 30 * 24 * 60 * 60 * 1000;
 
 /**
- * What servers offered the last time, a private file for each in the user's own folder, so that the next start can offer
- * it before any server is up. A cache: whatever is wrong with it is as if it were empty, and losing it loses nothing.
+ * What servers offered last, in a private file each in the user's own folder, so that the next start can offer it before
+ * any server runs. It is a cache: a damaged file counts as absent.
  */
 export class ListCache implements AsyncDisposable {
   readonly #directory: string;
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #writes: KeyedQueue;
-  /** What is known to be in each file, so that what did not change is not written again. */
+  /** The known contents of the files, so that unchanged lists are not written again. */
   readonly #kept = new Map<string, CachedServer>();
   #isPruned = false;
 
@@ -50,7 +50,7 @@ export class ListCache implements AsyncDisposable {
     return cached;
   }
 
-  /** In the background; the latest wins. */
+  /** In the background; the latest version wins. */
   write(id: string, server: CachedServer): void {
     const kept = this.#kept.get(id);
     if (kept !== undefined && isSame(kept, server)) return;
@@ -58,7 +58,7 @@ export class ListCache implements AsyncDisposable {
     this.#writes.add(id, () => this.#save(id, server));
   }
 
-  /** Waits for what is being written. */
+  /** Waits for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writes.idle();
     await this.#writes.close();
@@ -75,7 +75,7 @@ export class ListCache implements AsyncDisposable {
     if (!this.#isPruned) await this.#prune();
   }
 
-  /** Once for each run of the program is enough: no run adds many. */
+  /** Once per run is enough: a run adds few files. */
   async #prune(): Promise<void> {
     this.#isPruned = true;
     const names = (await readdir(this.#directory)).filter((name) => /^[0-9a-f]{64}\.json$/.test(name));
@@ -86,7 +86,7 @@ export class ListCache implements AsyncDisposable {
   }
 
   async #ageOf(file: string): Promise<{ file: string; age: number }> {
-    // Another program may have removed it meanwhile.
+    // Another program may have removed it in the meantime.
     const modified = await stat(file).then(
       ({ mtimeMs }) => mtimeMs,
       () => 0,
@@ -99,14 +99,14 @@ export class ListCache implements AsyncDisposable {
   }
 }
 
-/** Lists that did not change are mostly the same arrays, so this is quick. */
+/** Unchanged lists are mostly the same arrays, so this is quick. */
 function isSame({ savedAt: _, ...kept }: CachedServer, { savedAt: __, ...server }: CachedServer): boolean {
   return isDeepStrictEqual(kept, server);
 }
 
 const version = 1;
 
-/** What is kept of a server between runs of the program: what it said of itself, and nothing of how it is reached. */
+/** What is kept of a server between runs: its own data, and nothing about how it is reached. */
 interface CachedServer {
   readonly version: typeof version;
   /** Milliseconds since the epoch. */
@@ -120,7 +120,7 @@ export function toCachedServer(lists: ServerLists, verdict: DatedProtocol, saved
   return { version, savedAt, verdict, lists: kept };
 }
 
-/** Undefined: this is not what was written. Whoever can write to the file says no more than a server could. */
+/** Undefined: damaged, or of another version. A program that can write the file gains no more than a server could offer. */
 function parseCachedServer(text: string): CachedServer | undefined {
   const data = parseObject(text);
   if (data?.["version"] !== version || typeof data["savedAt"] !== "number") return undefined;
@@ -134,7 +134,7 @@ function parseObject(text: string): Json | undefined {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : undefined;
   } catch {
-    // Not JSON: as good as no file.
+    // Not JSON: counts as absent.
     return undefined;
   }
 }

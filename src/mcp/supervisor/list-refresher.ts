@@ -10,33 +10,33 @@ import { type ListName, listNames, type ServerLists } from "./server-lists.ts";
 export interface ListRefresherParts {
   readonly name: string;
   readonly clock: Clock;
-  /** What is there until the server answers. */
+  /** Stays in use until the server answers. */
   readonly previous: ServerLists | undefined;
   publish(lists: ServerLists): void;
-  /** A fetch failed. */
+  /** Called when a fetch failed. */
   failed(error: Error): void;
-  /** What the server sent could not be used, through a fault of the host's. */
+  /** Called when the host failed on what the server sent. */
   onError(error: Error): void;
 }
 
-/** Lists that are asked for together are told together, unless one takes so much longer than the others. */
+/** Lists that are fetched together are published together, unless one takes longer than this. */
 const graceMs = 1_000;
 
 const listsOf: Readonly<Record<ServerList, readonly ListName[]>> = {
   tools: ["tools"],
   prompts: ["prompts"],
-  // The files of skills are resources, and skills have no announcement of their own.
+  // Files of skills are resources, and the extension has no announcement for skills.
   resources: ["resources", "resourceTemplates", "skills"],
 };
 
 /**
- * Keeps what one connection offers up to date. The first lists are told when the tools are there, whatever another list
- * takes; a list that cannot be had keeps what it was.
+ * Keeps the lists of one connection up to date. They are first published when the tools have arrived, however long other
+ * lists take; a list that cannot be fetched keeps its previous content.
  */
 export class ListRefresher implements Disposable {
   readonly #connection: McpConnection;
   readonly #parts: ListRefresherParts;
-  readonly #lanes: ReadonlyMap<ListName, ListFetches>;
+  readonly #fetches: ReadonlyMap<ListName, ListFetches>;
   readonly #faults = new Map<ListName, Diagnostic>();
   readonly #over = new AbortController();
   readonly #announcements: Disposable;
@@ -46,21 +46,21 @@ export class ListRefresher implements Disposable {
   constructor(connection: McpConnection, parts: ListRefresherParts) {
     this.#connection = connection;
     this.#parts = parts;
-    this.#lanes = new Map(listNames.map((list) => [list, this.#lane(list)]));
+    this.#fetches = new Map(listNames.map((list) => [list, this.#createFetches(list)]));
     this.#announcements = connection.onListChanged((changed) => {
-      for (const list of listsOf[changed]) this.#lanes.get(list)?.announce();
+      for (const list of listsOf[changed]) this.#fetches.get(list)?.announce();
     });
-    for (const lane of this.#lanes.values()) lane.fetch();
+    for (const fetches of this.#fetches.values()) fetches.fetch();
   }
 
   [Symbol.dispose](): void {
     this.#over.abort();
     this.#announcements[Symbol.dispose]();
     this.#grace?.[Symbol.dispose]();
-    for (const lane of this.#lanes.values()) lane[Symbol.dispose]();
+    for (const fetches of this.#fetches.values()) fetches[Symbol.dispose]();
   }
 
-  #lane(list: ListName): ListFetches {
+  #createFetches(list: ListName): ListFetches {
     return new ListFetches(this.#parts.previous?.[list] ?? Object.freeze([]), {
       clock: this.#parts.clock,
       fetch: () => fetchList(this.#connection, list, this.#over.signal),
@@ -74,7 +74,7 @@ export class ListRefresher implements Disposable {
     else this.#faults.set(list, describe(list, error, this.#parts.name));
     if (error !== undefined) this.#parts.failed(error);
     if (this.#over.signal.aborted) return;
-    if (![...this.#lanes.values()].some((lane) => lane.isFetching)) this.#publish();
+    if (![...this.#fetches.values()].some((fetches) => fetches.isFetching)) this.#publish();
     else
       this.#grace ??= this.#parts.clock.after(graceMs, () => {
         try {
@@ -85,7 +85,7 @@ export class ListRefresher implements Disposable {
       });
   }
 
-  /** Whatever a server sends, it takes nobody with it: it is said of this server, and the others go on. */
+  /** A list that the host fails on affects only its own server. */
   #unusable(list: ListName, error: Error): void {
     this.#faults.set(list, describe(list, error, this.#parts.name));
     this.#parts.onError(error);
@@ -94,9 +94,9 @@ export class ListRefresher implements Disposable {
   #publish(): void {
     this.#grace?.[Symbol.dispose]();
     this.#grace = undefined;
-    if (!this.#lanes.get("tools")?.hasAnswered) return;
+    if (!this.#fetches.get("tools")?.hasAnswered) return;
     const { capabilities, serverInfo, instructions } = this.#connection;
-    const items = Object.fromEntries([...this.#lanes].map(([list, lane]) => [list, lane.items])) as Pick<ServerLists, ListName>;
+    const items = Object.fromEntries([...this.#fetches].map(([list, fetches]) => [list, fetches.items])) as Pick<ServerLists, ListName>;
     const diagnostics = [...this.#faults.values()];
     const next = Object.freeze({ from: "server", capabilities, serverInfo, instructions, ...items, diagnostics });
     if (this.#lists !== undefined && isSame(this.#lists, next)) return;
@@ -131,23 +131,23 @@ function describe(list: ListName, error: Error, server: string): Diagnostic {
 interface ListFetchParts {
   readonly clock: Clock;
   fetch(): Promise<readonly Json[]>;
-  /** After each fetch; the error of one that failed. */
+  /** Called after each fetch, with the error of one that failed. */
   fetched(error: Error | undefined): void;
-  /** What follows a fetch failed. */
+  /** Called when publishing after a fetch failed. */
   onError(error: Error): void;
 }
 
-/** Announcements that come closer to each other than this are one. */
+/** Announcements within this time cause one fetch. */
 const coalesceMs = 50;
-/** A server that keeps announcing changes that are none is asked less and less often, down to this. */
+/** When announcements bring no change, the pause doubles up to this. */
 const slowestMs = 5_000;
 const retryMs: readonly number[] = [1_000, 4_000, 15_000];
 /** More than any model or person can use. */
 const maxItems = 10_000;
 
 /**
- * One list of a server, kept up to date: fetched once at a time, and once more when a change was announced meanwhile. A
- * fetch that fails leaves the list as it was and is tried again a few times.
+ * One list of a server, kept up to date: one fetch at a time, and another if a change was announced in the meantime. A
+ * fetch that fails leaves the list as it was and is retried a few times.
  */
 class ListFetches implements Disposable {
   readonly #parts: ListFetchParts;
@@ -169,7 +169,7 @@ class ListFetches implements Disposable {
     return this.#items;
   }
 
-  /** Whether the first fetch is over, however it went. */
+  /** Whether the first fetch has ended, successfully or not. */
   get hasAnswered(): boolean {
     return this.#hasAnswered;
   }
@@ -178,7 +178,7 @@ class ListFetches implements Disposable {
     return this.#state === "fetching";
   }
 
-  /** Now. */
+  /** Fetches at once, without the pause. */
   fetch(): void {
     this.#timer?.[Symbol.dispose]();
     this.#isStale = false;
@@ -186,7 +186,7 @@ class ListFetches implements Disposable {
     this.#run().catch((error: unknown) => this.#parts.onError(toError(error)));
   }
 
-  /** The server says that it changed. */
+  /** The server announced a change. */
   announce(): void {
     this.#retries = 0;
     if (this.#state === "fetching") this.#isStale = true;
@@ -224,7 +224,7 @@ class ListFetches implements Disposable {
       if (!this.#isOver()) {
         const items = found.slice(0, maxItems);
         const isSame = isDeepStrictEqual(items, this.#items);
-        // Asked for because of an announcement, and nothing had changed.
+        // The announcement brought no change.
         this.#pause = isSame && this.#hasAnswered ? Math.min(this.#pause * 2, slowestMs) : coalesceMs;
         if (!isSame) this.#items = Object.freeze(items);
       }
@@ -236,20 +236,23 @@ class ListFetches implements Disposable {
     }
   }
 
-  /** Asked through a method: the state changes while something is awaited, which the compiler cannot know. */
+  /** A method, since the compiler does not expect the state to change during an await. */
   #isOver(): boolean {
     return this.#state === "over";
   }
 }
 
-// Asking again gives the same; and of a connection that is over, or not allowed, others take care.
+// Retrying gives the same result, or the connection has to be replaced or authorized first.
 function isFinal(error: Error): boolean {
   return error instanceof HostError && ["MCP_LIST_TOO_LONG", "MCP_CLOSED", "MCP_NOT_RUN", "MCP_UNAUTHORIZED"].includes(error.code);
 }
 
 const skillsExtension = "io.modelcontextprotocol/skills";
 
-/** All of one list of a server; empty when it offers none. Rejects as the connection's requests do. @internal Exported for tests. */
+/**
+ * Returns one list of a server; empty if the server does not have it. Rejects like the connection's requests. @internal
+ * Exported for tests.
+ */
 export function fetchList(connection: McpConnection, list: ListName, signal: AbortSignal): Promise<readonly Json[]> {
   switch (list) {
     case "tools":

@@ -10,30 +10,30 @@ import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
 import type { SharedServer, SharedServerUser } from "./shared-server.ts";
 
-/** One server of a lease. It holds its connection from its making until `release`. */
+/** One server of a lease. It holds its connection from its creation until `release`. */
 class ServerHandle implements SupervisedServer, SharedServerUser {
   readonly spec: McpServerSpec | UnconfiguredServer;
-  readonly #keeper: SharedServer | undefined;
-  readonly #tell: (change: ServerChange) => void;
+  readonly #shared: SharedServer | undefined;
+  readonly #notify: (change: ServerChange) => void;
   readonly #since: number;
   #isReleased = false;
 
-  /** Without a keeper it is one that is never started. */
+  /** Without a shared server it is never started. */
   constructor(
     spec: McpServerSpec | UnconfiguredServer,
-    keeper: SharedServer | undefined,
+    shared: SharedServer | undefined,
     since: number,
-    tell: (change: ServerChange) => void,
+    notify: (change: ServerChange) => void,
   ) {
     this.spec = spec;
-    this.#keeper = keeper;
+    this.#shared = shared;
     this.#since = since;
-    this.#tell = tell;
-    keeper?.retain(this);
+    this.#notify = notify;
+    shared?.retain(this);
   }
 
   get resolvedSpec(): McpServerSpec | undefined {
-    return this.#keeper?.spec;
+    return this.#shared?.spec;
   }
 
   get name(): string {
@@ -45,17 +45,17 @@ class ServerHandle implements SupervisedServer, SharedServerUser {
   }
 
   get state(): ServerState {
-    if (this.#keeper === undefined) return isConfigured(this.spec) ? "disabled" : "needs-configuration";
-    return this.#isReleased ? "stopped" : this.#keeper.state;
+    if (this.#shared === undefined) return isConfigured(this.spec) ? "disabled" : "needs-configuration";
+    return this.#isReleased ? "stopped" : this.#shared.state;
   }
 
   get status(): SharedServerStatus {
-    if (this.#keeper === undefined) return restingStatus(this.spec, this.state, this.#since);
-    return { ...this.#keeper.status(this.name), state: this.state };
+    if (this.#shared === undefined) return restingStatus(this.spec, this.state, this.#since);
+    return { ...this.#shared.status(this.name), state: this.state };
   }
 
   get lists(): ServerLists | undefined {
-    return this.#isReleased ? undefined : this.#keeper?.lists;
+    return this.#isReleased ? undefined : this.#shared?.lists;
   }
 
   callTool(name: string, args: Json, options?: CallRequestOptions): Promise<Json> {
@@ -83,33 +83,33 @@ class ServerHandle implements SupervisedServer, SharedServerUser {
   }
 
   start(): void {
-    if (!this.#isReleased) this.#keeper?.startNow();
+    if (!this.#isReleased) this.#shared?.startNow();
   }
 
-  /** In the background, unless it was given up or stopped. */
+  /** In the background, unless it has been given up or stopped. */
   startIfIdle(): void {
-    if (!this.#isReleased) this.#keeper?.start();
+    if (!this.#isReleased) this.#shared?.start();
   }
 
   async stop(): Promise<void> {
-    if (!this.#isReleased) await this.#keeper?.stop();
+    if (!this.#isReleased) await this.#shared?.stop();
   }
 
   async restart(): Promise<void> {
-    if (!this.#isReleased) await this.#keeper?.restart();
+    if (!this.#isReleased) await this.#shared?.restart();
   }
 
   async decided(): Promise<void> {
-    await this.#keeper?.decided();
+    await this.#shared?.decided();
   }
 
   changed(kind: ServerChange["kind"]): void {
-    this.#tell({ server: this, kind });
+    this.#notify({ server: this, kind });
   }
 
   release(): void {
     this.#isReleased = true;
-    this.#keeper?.release(this);
+    this.#shared?.release(this);
   }
 
   async #use<T>(run: (connection: McpConnection) => Promise<T>, options: RequestOptions | undefined, isRepeatable: boolean): Promise<T> {
@@ -117,7 +117,7 @@ class ServerHandle implements SupervisedServer, SharedServerUser {
   }
 
   #held(): SharedServer {
-    if (this.#keeper !== undefined && !this.#isReleased) return this.#keeper;
+    if (this.#shared !== undefined && !this.#isReleased) return this.#shared;
     const why = this.status.error?.message ?? "No session uses it.";
     throw new HostError("MCP_UNAVAILABLE", `MCP server "${this.name}" is not available (${this.state}). ${why}`);
   }
@@ -127,7 +127,7 @@ function isConfigured(spec: McpServerSpec | UnconfiguredServer): spec is McpServ
   return !("reason" in spec);
 }
 
-/** Whether it may be started at all. */
+/** False: its configuration forbids or lacks something. */
 function isStartable(spec: McpServerSpec | UnconfiguredServer): spec is McpServerSpec {
   return isConfigured(spec) && !spec.isDisabled && spec.tools?.length !== 0;
 }
@@ -163,9 +163,9 @@ type Spec = McpServerSpec | UnconfiguredServer;
 
 interface LeaseParts {
   readonly clock: Clock;
-  /** Milliseconds that `ready` waits unless told otherwise. */
+  /** Default for how many milliseconds `ready` waits. */
   readonly readyWait: number;
-  keeperOf(spec: McpServerSpec): SharedServer;
+  sharedServerOf(spec: McpServerSpec): SharedServer;
   onError(error: Error): void;
   disposed(): void;
 }
@@ -205,7 +205,7 @@ export class Lease implements ServerLease {
     const before = new Map(this.#servers.map((server) => [canonicalJson(server.spec), server]));
     const next = specs.map((spec) => take(before, canonicalJson(spec)) ?? this.#make(spec));
     this.#servers = Object.freeze(next);
-    // Only now: a connection that is still used must not be without users in between.
+    // Released last: a connection that is still used must not be without users in between.
     for (const server of before.values()) server.release();
     if (this.#isStarted) this.start();
   }
@@ -223,8 +223,8 @@ export class Lease implements ServerLease {
   }
 
   #make(spec: Spec): ServerHandle {
-    const keeper = isStartable(spec) ? this.#parts.keeperOf(spec) : undefined;
-    return new ServerHandle(spec, keeper, this.#parts.clock.now(), (change) => this.#changes.emit("change", change));
+    const shared = isStartable(spec) ? this.#parts.sharedServerOf(spec) : undefined;
+    return new ServerHandle(spec, shared, this.#parts.clock.now(), (change) => this.#changes.emit("change", change));
   }
 }
 

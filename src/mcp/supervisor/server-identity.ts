@@ -4,8 +4,8 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { realPathOfDeepest } from "../../io/confine-path.ts";
 
 /**
- * The spec with the real path of the folder that a local server runs in: a link that leads elsewhere later makes it another server, and
- * none that runs is started again in another folder.
+ * The spec with the real path of the folder that a local server runs in. A link that is changed later makes it a different
+ * server; the running one is never restarted in another folder.
  */
 export function resolveServer(spec: McpServerSpec, workingDirectory: string): McpServerSpec {
   if (spec.type !== "stdio") return spec;
@@ -16,15 +16,15 @@ function realFolder(folder: string): string {
   try {
     return realPathOfDeepest(folder);
   } catch {
-    // It cannot be looked up, so the server cannot run there either: starting it gives the reason.
+    // The server cannot run there either, and starting it reports the reason.
     return folder;
   }
 }
 
 /**
- * What makes a connection another one: two servers with the same identity can share one. What a user calls the server,
- * which of its tools are wanted and how long calls may take is the user's own affair; only where people sign in does the
- * name tell whose account it is. Takes a resolved spec; tells nothing of what is in it.
+ * Identifies a connection: two servers with the same identity can share one. Names, tool filters and timeouts do not
+ * count, since they differ between users; only where users sign in, the name stands for the account. Expects a resolved
+ * spec, whose contents the result does not reveal.
  */
 export function identityOf(spec: McpServerSpec): string {
   return sha256(canonicalJson(spec.type === "stdio" ? localFacts(spec) : remoteFacts(spec)));
@@ -35,9 +35,9 @@ function localFacts({ type, command, args, env, cwd }: Extract<McpServerSpec, { 
 }
 
 function remoteFacts({ type, name, url, headers, oauth }: Exclude<McpServerSpec, { type: "stdio" }>): object {
-  // Names of headers are the same in any case (RFC 9110, 5.1).
+  // Header names are case-insensitive (RFC 9110, 5.1).
   const lowered = Object.entries(headers).map(([header, value]) => [header.toLowerCase(), value]);
   const isAuthorized = lowered.some(([header]) => header === "authorization");
-  // Who signs in does so to a server by its name: two names of one address can be two accounts.
+  // Users sign in to a server by its name: two names with the same address can be two accounts.
   return { type, url, headers: lowered.sort(), oauth, account: isAuthorized ? undefined : name };
 }

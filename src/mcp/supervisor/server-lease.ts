@@ -4,36 +4,36 @@ import type { CallRequestOptions, RequestOptions } from "../connection/connectio
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
 
-/** A server as one user sees it: under the user's name and configuration, over a connection that others may share. */
+/** A server as one user sees it: under the user's name and configuration, over a connection that may be shared. */
 export interface SupervisedServer {
   readonly name: string;
   readonly spec: McpServerSpec | UnconfiguredServer;
-  /** The same with the folder that a local one runs in. Undefined: it is never started. */
+  /** The spec with the folder that a local server runs in. Undefined: it is never started. */
   readonly resolvedSpec?: McpServerSpec | undefined;
   readonly state: ServerState;
   readonly status: SharedServerStatus;
   /**
-   * What it offers; the same object until that changes. Undefined: it never told, or it is disabled, stopped or not
-   * configured. A server that is starting anew, has failed or needs somebody to sign in keeps what it offered last.
+   * What it offers; the same object until that changes. Undefined: it has not answered yet, or is disabled, stopped or not
+   * configured. A server that is restarting, has failed or needs sign-in keeps what it offered last.
    */
   readonly lists: ServerLists | undefined;
   /**
-   * Requests start the server if it must be, wait while it is being connected to, and are sent again once when it is
-   * certain that the server did not run them. They reject as those of `McpConnection` do, and with `MCP_UNAVAILABLE` when
-   * there is no connection to be had: at once, when the server has failed.
+   * Requests start the server if necessary, wait while it connects, and are repeated once when the server certainly did
+   * not run them. They reject like those of `McpConnection`, and with `MCP_UNAVAILABLE` without a connection: at once, if
+   * the server has failed.
    */
   callTool(name: string, args: Json, options?: CallRequestOptions): Promise<Json>;
   getPrompt(name: string, args: Readonly<Record<string, string>>, options?: CallRequestOptions): Promise<Json>;
   readResource(uri: string, options?: CallRequestOptions): Promise<Json>;
   complete(params: Json, options?: RequestOptions): Promise<Json>;
   request(method: string, params: Json, options?: RequestOptions): Promise<Json>;
-  /** Also over reconnects: after one the listener is told, since nobody knows what happened meanwhile. */
+  /** Lasts over reconnects. After each the listener is called, since changes in between are unknown. */
   watchResource(uri: string, listener: () => void): Promise<AsyncDisposable>;
-  /** Starts it in the background, whatever kept it from it: it had failed, was stopped, or wanted somebody to sign in. */
+  /** Starts it in the background, even if it had failed, was stopped or needed sign-in. */
   start(): void;
-  /** Ends the process or connection, for all who share it, until somebody starts it. What it offers is withdrawn. */
+  /** Ends the process or connection for all users until it is started again. What it offers is withdrawn. */
   stop(): Promise<void>;
-  /** Ends it for all who share it, and starts it anew. Settles when that was tried. */
+  /** Restarts it for all users. Settles after the attempt. */
   restart(): Promise<void>;
 }
 
@@ -43,28 +43,25 @@ export interface ServerChange {
 }
 
 export interface ReadyOptions {
-  /** Milliseconds to wait at most; what comes later is told to subscribers. */
+  /** Milliseconds to wait at most; later changes go to subscribers. */
   readonly waitMs?: number | undefined;
-  /** Waits also for servers whose lists are known from the last time. */
+  /** Also waits for servers whose lists are known from the cache. */
   readonly fresh?: boolean | undefined;
 }
 
-/** One user's hold on a set of servers. Disposing lets go of them: a connection that nobody holds ends after a short while. */
+/** One user's hold on a set of servers. Disposing releases them; a connection without users ends soon after. */
 export interface ServerLease extends Disposable {
   /** In the order given. The same array until `update`. */
   readonly servers: readonly SupervisedServer[];
-  /** Starts all of them in the background, and those that an update brings. */
+  /** Starts all of them in the background, and those that an update adds. */
   start(): void;
-  /**
-   * Starts all and settles when each had its first try, or when the wait is over: with what is there. Rejects with the
-   * signal's reason only.
-   */
+  /** Starts all, and settles when each had its first attempt or when the wait is over. Rejects only with the signal's reason. */
   ready(signal: AbortSignal, options?: ReadyOptions): Promise<void>;
   /**
-   * Replaces the set. A server that is configured as before is the same object; one with the same connection, but say
-   * another filter, keeps that.
+   * Replaces the set. A server with an unchanged configuration stays the same object; one whose filter changed, for
+   * example, keeps its connection.
    */
   update(servers: readonly (McpServerSpec | UnconfiguredServer)[]): void;
-  /** Hears of each change, after it; one at a time. */
+  /** Calls the listener after each change. */
   subscribe(listener: (change: ServerChange) => void): Disposable;
 }

@@ -5,23 +5,23 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import { ListRefresher, type ListRefresherParts } from "./list-refresher.ts";
-import { type IdentityMemory, openConnection, type ServerConnector } from "./server-connector.ts";
+import { openConnection, type ServerConnector, type ServerHistory } from "./server-connector.ts";
 import type { ServerLists } from "./server-lists.ts";
 import type { ServerError, ServerState, SharedServerStatus } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 
-/** What is being ended may take so long before the next one is started beside it. */
-const endPatience = 10_000;
+/** Milliseconds to wait for an earlier process to end before the next one starts beside it. */
+const endTimeout = 10_000;
 
 /**
- * The states that one server goes through: started when told, connected, its lists kept; started anew with growing pauses
- * when it crashed, given up when it keeps failing.
+ * The state machine of one server: it connects and keeps the lists current, restarts after crashes with growing pauses,
+ * and gives up after repeated failures.
  */
 export class ServerLifecycle {
   readonly #parts: LifecycleParts;
   readonly #owner: LifecycleOwner;
   readonly #endings = new PendingShutdowns();
-  /** Of the last process. */
+  /** Of the latest process. */
   #stderr = new StderrTail();
   #state: ServerState = "idle";
   #since: number;
@@ -59,7 +59,7 @@ export class ServerLifecycle {
     return this.#live;
   }
 
-  /** No try has come to an end yet, and one is to be expected. */
+  /** No attempt has ended yet, and one is expected. */
   get isUndecided(): boolean {
     return !this.#hasTried && (this.#state === "idle" || this.#state === "starting");
   }
@@ -68,14 +68,14 @@ export class ServerLifecycle {
     return this.#wasReady;
   }
 
-  /** There is something to end. */
+  /** There is a connection or an attempt to end. */
   get isAtWork(): boolean {
     return this.#live !== undefined || this.#attempt !== undefined;
   }
 
   status(): Omit<SharedServerStatus, "name" | "users"> {
     const connection = this.#live?.connection;
-    const { breaker } = this.#parts.memory;
+    const { breaker } = this.#parts.history;
     return {
       id: this.#parts.id,
       type: this.#parts.spec.type,
@@ -93,47 +93,47 @@ export class ServerLifecycle {
     };
   }
 
-  /** In the background, unless it was given up a short while ago, or stopped. */
+  /** In the background, unless it was given up recently or stopped. */
   start(): void {
     const isResting = this.#state === "idle" || this.#state === "failed" || this.#state === "needs-auth";
     if (!isResting || this.#live !== undefined) return;
-    const { breaker, trouble } = this.#parts.memory;
+    const { breaker, failure } = this.#parts.history;
     if (breaker.mayTry) this.#begin();
-    // Given up when others used it: they have been told why, and so are those who come now.
-    else if (this.#state === "idle") this.#rest(trouble);
+    // Other users have already seen the error.
+    else if (this.#state === "idle") this.#giveUp(failure);
   }
 
-  /** In the background, whatever kept it from it. */
+  /** In the background, in whatever state it is. */
   startNow(): void {
     const isFine = this.#live !== undefined && this.#state !== "needs-auth";
     if (!isFine && this.#attempt === undefined) this.restart();
   }
 
   restart(): void {
-    this.#parts.memory.breaker.reset();
-    this.#cease();
+    this.#parts.history.breaker.reset();
+    this.#endAll();
     this.#hasTried = false;
     this.#begin();
   }
 
-  /** Settles when nothing is left of it. */
+  /** Settles when nothing remains of it. */
   async stop(): Promise<void> {
-    this.#cease();
+    this.#endAll();
     this.#error = undefined;
     this.#set("stopped");
     await this.#endings.all();
   }
 
-  /** A request on the connection was answered. */
+  /** A request on the connection succeeded. */
   worked(live: LiveConnection): void {
     if (this.#state === "needs-auth" && this.#live === live) this.#settle();
   }
 
   /** A request on the connection failed. */
   faulted(live: LiveConnection, error: Error): void {
-    const trouble = troubleOf(error);
-    if (trouble.code === "MCP_UNAUTHORIZED") this.#refused(live, trouble);
-    if (trouble.code === "MCP_NOT_RUN") this.#lost(live, trouble, true);
+    const failure = failureOf(error);
+    if (failure.code === "MCP_UNAUTHORIZED") this.#refused(live, failure);
+    if (failure.code === "MCP_NOT_RUN") this.#lost(live, failure, true);
   }
 
   #begin(): void {
@@ -149,7 +149,7 @@ export class ServerLifecycle {
     const startedAt = this.#parts.clock.now();
     try {
       const { clock, spec } = this.#parts;
-      if (spec.type === "stdio") await this.#endings.those(endPatience, clock, signal);
+      if (spec.type === "stdio") await this.#endings.settled(endTimeout, clock, signal);
       const stderr = new StderrTail();
       this.#stderr = stderr;
       const onStderr = (text: string): void => stderr.add(Buffer.from(text));
@@ -158,13 +158,13 @@ export class ServerLifecycle {
       else this.#adopt(connection, startedAt);
     } catch (error) {
       if (!signal.aborted) {
-        const trouble = troubleOf(toError(error));
-        const { breaker } = this.#parts.memory;
+        const failure = failureOf(toError(error));
+        const { breaker } = this.#parts.history;
         this.#attempt = undefined;
         this.#hasTried = true;
         breaker.fail(0);
-        if (trouble.code === "MCP_NOT_STARTED" || trouble.code === "MCP_UNAUTHORIZED") breaker.trip();
-        this.#goOn(trouble, false);
+        if (failure.code === "MCP_NOT_STARTED" || failure.code === "MCP_UNAUTHORIZED") breaker.trip();
+        this.#recover(failure, false);
       }
     }
   }
@@ -203,56 +203,56 @@ export class ServerLifecycle {
     this.#set("ready");
   }
 
-  /** It is connected, and something of it needs somebody to sign in. What does not goes on. */
-  #refused(live: LiveConnection, trouble: ServerError): void {
+  /** It is connected, but something requires sign-in. Everything else stays available. */
+  #refused(live: LiveConnection, failure: ServerError): void {
     if (this.#live !== live) return;
     this.#hasTried = true;
-    this.#error = trouble;
+    this.#error = failure;
     this.#set("needs-auth");
   }
 
-  /** The connection is over, or as good as. Told twice, it counts once. */
-  #lost(live: LiveConnection, trouble: ServerError, isSessionGone: boolean): void {
+  /** The connection has ended or is about to. Counts once, however often it is reported. */
+  #lost(live: LiveConnection, failure: ServerError, isSessionGone: boolean): void {
     if (this.#live !== live) return;
-    const { breaker } = this.#parts.memory;
+    const { breaker } = this.#parts.history;
     breaker.fail(live.age);
     this.#hasTried = true;
     this.#live = undefined;
     this.#endings.add(isSessionGone ? live.retire(this.#parts.log) : live.end(this.#parts.log));
-    this.#goOn(trouble, isSessionGone && breaker.failures === 1);
+    this.#recover(failure, isSessionGone && breaker.failures === 1);
   }
 
-  #goOn(trouble: ServerError, atOnce: boolean): void {
-    const { memory } = this.#parts;
-    this.#logFailure(trouble);
-    memory.trouble = trouble;
-    this.#error = trouble;
-    if (memory.breaker.isOpen) this.#rest(trouble);
+  #recover(failure: ServerError, atOnce: boolean): void {
+    const { history } = this.#parts;
+    this.#logFailure(failure);
+    history.failure = failure;
+    this.#error = failure;
+    if (history.breaker.isOpen) this.#giveUp(failure);
     else if (!this.#owner.isWanted) this.#set("idle");
     else if (atOnce) this.#begin();
     else {
-      const delay = memory.breaker.delay();
+      const delay = history.breaker.delay();
       const { clock } = this.#parts;
       this.#respawn = { timer: clock.after(delay, () => this.#begin()), at: clock.now() + delay };
       this.#set("starting");
     }
   }
 
-  #logFailure(trouble: ServerError): void {
-    const { log, memory, id } = this.#parts;
-    const data = { server: this.#owner.name, id, ...trouble, failures: memory.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
-    if (memory.breaker.isOpen) log.error("An MCP server failed and will not be restarted.", data);
+  #logFailure(failure: ServerError): void {
+    const { log, history, id } = this.#parts;
+    const data = { server: this.#owner.name, id, ...failure, failures: history.breaker.failures, stderr: this.#stderr.text.slice(-2_000) };
+    if (history.breaker.isOpen) log.error("An MCP server failed and will not be restarted.", data);
     else log.warning("An MCP server failed.", data);
   }
 
-  #rest(trouble: ServerError | undefined): void {
+  #giveUp(failure: ServerError | undefined): void {
     this.#hasTried = true;
-    this.#error = trouble;
-    this.#set(trouble?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
+    this.#error = failure;
+    this.#set(failure?.code === "MCP_UNAUTHORIZED" ? "needs-auth" : "failed");
   }
 
-  /** Ends what there is, without anything following from it. */
-  #cease(): void {
+  /** Ends everything without a restart. */
+  #endAll(): void {
     this.#respawn?.timer[Symbol.dispose]();
     this.#respawn = undefined;
     this.#attempt?.abort(new HostError("MCP_CLOSED", "The server is being stopped."));
@@ -268,37 +268,37 @@ export class ServerLifecycle {
   }
 }
 
-function troubleOf(error: Error): ServerError {
+function failureOf(error: Error): ServerError {
   return { code: error instanceof HostError ? error.code : "MCP_FAILED", message: errorMessage(error) };
 }
 
 export interface LifecycleParts {
   readonly id: string;
-  /** Resolved. */
+  /** With the real folder. */
   readonly spec: McpServerSpec;
   readonly workingDirectory: string;
   readonly connect: ServerConnector;
   readonly clock: Clock;
   readonly log: Logger;
   readonly slots: StartSlots;
-  readonly memory: IdentityMemory;
-  /** The end of an earlier connection to the same server: it may hold what the next one needs. */
+  readonly history: ServerHistory;
+  /** The end of an earlier connection to the same server, which may still hold what the next one needs. */
   readonly predecessor: Promise<unknown>;
 }
 
-/** What a life needs to know of those it is lived for. */
+/** What the state machine needs of its server, and reports to it. */
 export interface LifecycleOwner {
   readonly name: string;
   /** Milliseconds for connecting. */
   readonly timeout: number;
-  /** False: nobody needs the server, so it is not started anew. */
+  /** False: it has no users, so it is not restarted. */
   readonly isWanted: boolean;
-  /** The state is another, or a connection is there. */
+  /** The state or the connection has changed. */
   changed(): void;
   published(lists: ServerLists): void;
 }
 
-/** A connection in use, and its lists, which are kept up to date while it is. */
+/** A connection in use, with its lists. */
 export class LiveConnection {
   readonly connection: McpConnection;
   readonly #lists: ListRefresher;
@@ -313,7 +313,7 @@ export class LiveConnection {
     this.#since = parts.clock.now();
   }
 
-  /** Milliseconds that it has been used. */
+  /** Milliseconds since it connected. */
   get age(): number {
     return this.#clock.now() - this.#since;
   }
@@ -333,15 +333,15 @@ export class LiveConnection {
     await endConnection(this.connection, log);
   }
 
-  /** Ends it when each request under way has had an outcome of its own, as far as that comes soon. */
+  /** Ends it once the requests in flight have completed, or after a while. */
   async retire(log: Logger): Promise<void> {
     this.#lists[Symbol.dispose]();
-    await endsWithin(Promise.allSettled(this.#inFlight), retirement, this.#clock);
+    await endsWithin(Promise.allSettled(this.#inFlight), retirementTimeout, this.#clock);
     await endConnection(this.connection, log);
   }
 }
 
-const retirement = 2_000;
+const retirementTimeout = 2_000;
 
 /** Never rejects. */
 async function endConnection(connection: McpConnection, log: Logger): Promise<void> {
@@ -352,7 +352,7 @@ async function endConnection(connection: McpConnection, log: Logger): Promise<vo
   }
 }
 
-/** What is on its way out: connections that are being ended, tries that were given up. */
+/** Connections that are ending, and attempts that were cancelled. */
 export class PendingShutdowns {
   readonly #pending = new Set<Promise<unknown>>();
 
@@ -364,12 +364,12 @@ export class PendingShutdowns {
     this.#pending.add(settled);
   }
 
-  /** Waits for what is there now, and no longer than so many milliseconds. Rejects with the signal's reason. */
-  async those(milliseconds: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  /** Waits for those that are pending now, up to so many milliseconds. Rejects with the signal's reason. */
+  async settled(milliseconds: number, clock: Clock, signal: AbortSignal): Promise<void> {
     if (this.#pending.size > 0) await endsWithin(Promise.all(this.#pending), milliseconds, clock, signal);
   }
 
-  /** Waits until nothing is left, also of what comes meanwhile. */
+  /** Waits until none is pending, including those that are added in the meantime. */
   async all(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }

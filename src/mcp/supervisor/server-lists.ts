@@ -6,9 +6,9 @@ export type ListName = "tools" | "prompts" | "resources" | "resourceTemplates" |
 
 export const listNames: readonly ListName[] = ["tools", "prompts", "resources", "resourceTemplates", "skills"];
 
-/** What a server offers, as it came; nothing in it has been checked beyond being objects. Immutable: replaced as a whole. */
+/** What a server offers, as it came: entries are only known to be objects. Immutable, replaced as a whole. */
 export interface ServerLists extends Readonly<Record<ListName, readonly Json[]>> {
-  /** `cache`: as it was the last time; the server has not answered yet. */
+  /** `cache`: from an earlier run; the server has not answered yet. */
   readonly from: "server" | "cache";
   readonly capabilities: Json;
   readonly serverInfo: McpConnection["serverInfo"];
@@ -19,6 +19,6 @@ export interface ServerLists extends Readonly<Record<ListName, readonly Json[]>>
   readonly resourceTemplates: readonly Json[];
   /** Entries of `skills/list`, of a server with the extension `io.modelcontextprotocol/skills`. */
   readonly skills: readonly Json[];
-  /** Lists that could not be had; the older ones stay. */
+  /** Lists that could not be fetched; their previous content stays. */
   readonly diagnostics: readonly Diagnostic[];
 }

@@ -3,15 +3,15 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
 
 /**
- * Where a server stands:
- * - `idle`: nobody needed it yet, so it was not started.
- * - `starting`: being connected to, or waiting for the next try; after a crash, too.
- * - `ready`: connected, and its lists are there.
- * - `failed`: given up after several tries. A call or a new user tries once more, when some time has passed.
- * - `needs-auth`: it wants somebody to sign in.
+ * The states of a server:
+ * - `idle`: not started yet, since it was not needed.
+ * - `starting`: connecting, or waiting for the next attempt, also after a crash.
+ * - `ready`: connected, with its lists.
+ * - `failed`: given up after several attempts. After a while, a call or a new user tries once more.
+ * - `needs-auth`: the user must sign in.
  * - `needs-configuration`: its configuration lacks something, so it cannot be started.
- * - `disabled`: switched off, or none of its tools is wanted. It is not started.
- * - `stopped`: ended by request, or because everything ends.
+ * - `disabled`: switched off, or its tools are all filtered out. It is not started.
+ * - `stopped`: ended by request, or because the host closes.
  */
 export type ServerState = "idle" | "starting" | "ready" | "failed" | "needs-auth" | "needs-configuration" | "disabled" | "stopped";
 
@@ -22,42 +22,42 @@ export interface ServerError {
   readonly message: string;
 }
 
-/** How a server is doing, as of when it was asked for. */
+/** The status of a server at the time of the request. */
 export interface SharedServerStatus {
   readonly name: string;
-  /** The same for all who use one connection. Undefined: it has none, since it cannot be started. */
+  /** The same for all users of one connection. Undefined: it cannot be started. */
   readonly id: string | undefined;
   readonly type: McpServerSpec["type"] | undefined;
   readonly state: ServerState;
-  /** When it came to that, in milliseconds since the epoch. */
+  /** When it entered the state, in milliseconds since the epoch. */
   readonly since: number;
-  /** Tries that failed since it last worked for some time. */
+  /** Failed attempts since it last worked for some time. */
   readonly failures: number;
-  /** What went wrong last, while it is not mended; of `disabled` and `needs-configuration`, why. */
+  /** The last error, until it is resolved; for `disabled` and `needs-configuration`, the reason. */
   readonly error: ServerError | undefined;
-  /** When the next try is due, or, of a failed one, when a call may try again. */
+  /** When the next attempt is due or, once it has failed, when a call may try again. */
   readonly retryAt: number | undefined;
-  /** The end of what it wrote to stderr, of the last process that it had. */
+  /** The end of what its latest process wrote to stderr. */
   readonly stderrTail: string;
   readonly pid: number | undefined;
   readonly era: ProtocolEra | undefined;
   readonly protocolVersion: string | undefined;
   readonly serverInfo: McpConnection["serverInfo"];
-  /** Milliseconds that the last successful start took, up to having the lists. */
+  /** Milliseconds that the last successful start took, including the lists. */
   readonly startedIn: number | undefined;
-  /** How many users it has. */
+  /** The number of its users. */
   readonly users: number;
 }
 
 export interface RespawnPolicy {
-  /** Failures in a row before a server is given up. */
+  /** Consecutive failures before a server is given up. */
   readonly maxFailures: number;
-  /** Milliseconds before the first new try; each further wait is twice as long, up to `longestDelay`. */
+  /** Milliseconds before the first restart; each further pause is twice as long, up to `longestDelay`. */
   readonly firstDelay: number;
   readonly longestDelay: number;
-  /** Milliseconds after which a server that was given up may be tried once more, when somebody needs it. */
+  /** Milliseconds before a server that was given up may be tried again on demand. */
   readonly coolDown: number;
-  /** A server that worked for so long has not failed in a row. */
+  /** Milliseconds of work that end a row of failures. */
   readonly stableAfter: number;
 }
 
@@ -69,7 +69,7 @@ export const defaultRespawn: RespawnPolicy = {
   stableAfter: 30_000,
 };
 
-/** Counts a server's failures and says when it may be tried again. */
+/** Counts a server's failures and decides when it may be tried again. */
 export class CircuitBreaker {
   readonly #policy: RespawnPolicy;
   readonly #clock: Clock;
@@ -88,12 +88,12 @@ export class CircuitBreaker {
     return this.#failures;
   }
 
-  /** As they count for what has worked for so many milliseconds. */
+  /** The failures that count for a server that has worked for so many milliseconds. */
   failuresAfter(workedFor: number): number {
     return workedFor >= this.#policy.stableAfter ? 0 : this.#failures;
   }
 
-  /** Given up: nothing is tried unless somebody needs it. */
+  /** Given up: it is only tried on demand. */
   get isOpen(): boolean {
     return this.#retryAt !== undefined;
   }
@@ -102,19 +102,19 @@ export class CircuitBreaker {
     return this.#retryAt;
   }
 
-  /** Whether a try may be made now by somebody who needs it. */
+  /** Whether it may be tried on demand now. */
   get mayTry(): boolean {
     return this.#retryAt === undefined || this.#clock.now() >= this.#retryAt;
   }
 
-  /** It failed, after having worked for so many milliseconds; 0: it did not start. */
+  /** It failed, after it had worked for so many milliseconds; 0: it did not start. */
   fail(workedFor: number): void {
     if (workedFor >= this.#policy.stableAfter) this.reset();
     this.#failures += 1;
     if (this.#failures >= this.#policy.maxFailures) this.trip();
   }
 
-  /** Trying again by itself cannot help. */
+  /** Gives it up at once: retrying cannot help. */
   trip(): void {
     this.#retryAt = this.#clock.now() + this.#policy.coolDown;
   }
@@ -124,7 +124,10 @@ export class CircuitBreaker {
     this.#retryAt = undefined;
   }
 
-  /** Milliseconds to wait before the next try: between half and all of the wait, so that what failed together does not come back together. */
+  /**
+   * Milliseconds before the next attempt: a random part from half to all of the pause, so that servers that fail together
+   * do not restart together.
+   */
   delay(): number {
     const full = Math.min(this.#policy.firstDelay * 2 ** Math.min(Math.max(this.#failures, 1) - 1, 30), this.#policy.longestDelay);
     return full * (0.5 + this.#random() / 2);

@@ -10,12 +10,12 @@ import type { ServerState, SharedServerStatus } from "./server-state.ts";
 
 export interface SharedServerParts extends LifecycleParts {
   readonly cache: ListCache | undefined;
-  /** Milliseconds that a connection nobody uses is kept. */
+  /** Milliseconds that an unused connection is kept. */
   readonly linger: number;
-  /** Milliseconds that a request waits for a server that is coming back. */
+  /** Milliseconds that a request waits for a server that is restarting. */
   readonly callWait: number;
   changed(): void;
-  /** It is not used any more; nothing is left of it when the promise settles. */
+  /** It has no users any more. `ended` settles when nothing remains of it. */
   closed(ended: Promise<void>): void;
 }
 
@@ -26,17 +26,17 @@ export interface SharedServerUser {
   changed(kind: "state" | "lists"): void;
 }
 
-/** Whom a request is made for, and how. */
+/** Who makes a request, and how. */
 export interface Want {
   readonly name: string;
   readonly signal: AbortSignal | undefined;
-  /** Running it twice does no harm. */
+  /** Running it twice is harmless. */
   readonly isRepeatable: boolean;
 }
 
 const defaultTimeout = 60_000;
 
-/** The one connection to a server, for all who use it, for as long as anybody does. */
+/** The one connection to a server that all its users share, for as long as it has any. */
 export class SharedServer {
   readonly id: string;
   readonly #parts: SharedServerParts;
@@ -45,14 +45,14 @@ export class SharedServer {
   readonly #waiters = new Set<() => void>();
   readonly #watches = new LastingSubscriptions();
   #lingering: Disposable | undefined;
-  #told: { state: ServerState; error: unknown; lists: ServerLists | undefined };
+  #announced: { state: ServerState; error: unknown; lists: ServerLists | undefined };
   #isClosed = false;
 
   constructor(parts: SharedServerParts) {
     this.id = parts.id;
     this.#parts = parts;
     this.#life = new ServerLifecycle(parts, this.#owner(), recall(parts));
-    this.#told = { state: this.state, error: undefined, lists: this.lists };
+    this.#announced = { state: this.state, error: undefined, lists: this.lists };
   }
 
   get state(): ServerState {
@@ -72,7 +72,7 @@ export class SharedServer {
     return user?.name ?? this.#parts.spec.name;
   }
 
-  /** It takes no new users. */
+  /** It accepts no more users. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -94,7 +94,7 @@ export class SharedServer {
     else void this.close();
   }
 
-  /** In the background, unless it was given up a short while ago, or stopped. */
+  /** In the background, unless it was given up recently or stopped. */
   start(): void {
     if (!this.#isClosed) this.#life.start();
   }
@@ -113,7 +113,7 @@ export class SharedServer {
     return this.#life.stop();
   }
 
-  /** For good. */
+  /** Ends it; it cannot be started again. */
   close(): Promise<void> {
     const isFirst = !this.#isClosed;
     this.#isClosed = true;
@@ -123,12 +123,12 @@ export class SharedServer {
     return ended;
   }
 
-  /** Settles when the first try is over, if one is to be made. */
+  /** Settles after the first attempt, if one is to be made. */
   async decided(): Promise<void> {
     while (this.#life.isUndecided) await this.#nextChange();
   }
 
-  /** Runs a request on the connection, which is made or waited for, and once more on another when that is certain to be right. */
+  /** Runs a request on the connection, which is opened if necessary; and once more on another if the first certainly did not run it. */
   async use<T>(want: Want, run: (connection: McpConnection) => Promise<T>): Promise<T> {
     const live = this.#life.live ?? (await this.#connected(want));
     try {
@@ -139,13 +139,13 @@ export class SharedServer {
     return await this.#run(await this.#connected(want), run);
   }
 
-  /** Watches a resource on this connection and on those that follow. */
+  /** Watches a resource on this connection and its successors. */
   async watch(name: string, uri: string, listener: () => void): Promise<AsyncDisposable> {
     const want: Want = { name, signal: undefined, isRepeatable: true };
     return await this.use(want, (connection) => this.#watches.add(uri, listener, connection));
   }
 
-  /** The connection, which is made or waited for. Rejects with `MCP_UNAVAILABLE` and `MCP_CANCELLED`. */
+  /** Opens the connection or waits for it. Rejects with `MCP_UNAVAILABLE` and `MCP_CANCELLED`. */
   async #connected({ name, signal }: Want): Promise<LiveConnection> {
     const { clock, callWait } = this.#parts;
     const until = clock.now() + callWait + (this.#life.wasReady ? 0 : this.#timeout());
@@ -190,7 +190,7 @@ export class SharedServer {
   async #mayRepeat(error: unknown, live: LiveConnection, { signal, isRepeatable }: Want): Promise<boolean> {
     const code = error instanceof HostError ? error.code : "";
     const isOver = code === "MCP_CLOSED" && isRepeatable;
-    // It tells why it ended, and only then is it replaced.
+    // The connection first reports why it ended, and is replaced after that.
     if (isOver) await endsWithin(live.connection.ended, 1_000, this.#parts.clock);
     return (isOver || code === "MCP_NOT_RUN") && signal?.aborted !== true && this.#life.live !== live;
   }
@@ -208,23 +208,23 @@ export class SharedServer {
   }
 
   #owner(): LifecycleOwner {
-    const keeper = this;
+    const shared = this;
     return {
       get name() {
-        return keeper.name;
+        return shared.name;
       },
       get timeout() {
-        return keeper.#timeout();
+        return shared.#timeout();
       },
       get isWanted() {
-        return keeper.#users.size > 0;
+        return shared.#users.size > 0;
       },
       changed: () => this.#changed(),
       published: (lists) => {
-        const { cache, clock, memory } = this.#parts;
+        const { cache, clock, history } = this.#parts;
         this.#changed();
-        if (memory.verdict !== undefined && lists.diagnostics.length === 0)
-          cache?.write(this.id, toCachedServer(lists, memory.verdict, clock.now()));
+        if (history.protocol !== undefined && lists.diagnostics.length === 0)
+          cache?.write(this.id, toCachedServer(lists, history.protocol, clock.now()));
       },
     };
   }
@@ -232,19 +232,19 @@ export class SharedServer {
   #changed(): void {
     const { state, lists } = this;
     const { error } = this.#life;
-    const told = this.#told;
-    this.#told = { state, error, lists };
+    const before = this.#announced;
+    this.#announced = { state, error, lists };
     const waiters = [...this.#waiters];
     this.#waiters.clear();
     for (const wake of waiters) wake();
     if (this.#life.live !== undefined) this.#watches.moveTo(this.#life.live.connection);
-    if (told.lists !== lists) this.#tell("lists");
-    if (told.state === state && told.error === error) return;
-    this.#tell("state");
+    if (before.lists !== lists) this.#notify("lists");
+    if (before.state === state && before.error === error) return;
+    this.#notify("state");
     this.#parts.changed();
   }
 
-  #tell(kind: "state" | "lists"): void {
+  #notify(kind: "state" | "lists"): void {
     for (const user of [...this.#users]) user.changed(kind);
   }
 
@@ -253,10 +253,10 @@ export class SharedServer {
   }
 }
 
-/** What the server offered the last time. */
-function recall({ cache, id, memory }: SharedServerParts): ServerLists | undefined {
+/** What the server offered last, from the cache. */
+function recall({ cache, id, history }: SharedServerParts): ServerLists | undefined {
   const cached = cache?.read(id);
   if (cached === undefined) return undefined;
-  if (memory.verdict === undefined) memory.learn(cached.verdict);
+  if (history.protocol === undefined) history.learn(cached.verdict);
   return Object.freeze({ from: "cache", ...cached.lists, diagnostics: [] });
 }

@@ -2,8 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import { onAbort } from "../../base/wait-for.ts";
 
 /**
- * Bounds how many servers start at a time: a hundred programs that start at once starve each other until none is in
- * time. First come, first served. One that takes long gives its place up and goes on, so that nobody waits for it.
+ * Limits how many servers start at a time: a hundred programs that start at once slow each other down until all are late.
+ * First come, first served. One that takes long gives up its slot and continues to start.
  */
 export class StartSlots {
   readonly #max: number;
@@ -18,7 +18,7 @@ export class StartSlots {
     this.#clock = clock;
   }
 
-  /** Disposing gives the place back. Rejects with the signal's reason. */
+  /** Disposing releases the slot. Rejects with the signal's reason. */
   async take(signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#taken >= this.#max) await this.#turn(signal);
@@ -32,7 +32,7 @@ export class StartSlots {
       if (!isHeld) return;
       isHeld = false;
       timer[Symbol.dispose]();
-      // The place goes from hand to hand: nobody who comes later can take it in between.
+      // The slot passes directly to the next in line, so that a later caller cannot take it in between.
       const [next] = this.#waiting;
       if (next === undefined) this.#taken -= 1;
       else next();

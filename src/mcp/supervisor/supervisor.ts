@@ -4,7 +4,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import { ListCache } from "./list-cache.ts";
-import { IdentityMemories, IdentityMemory, type ServerConnector } from "./server-connector.ts";
+import { type ServerConnector, ServerHistories, ServerHistory } from "./server-connector.ts";
 import { Lease } from "./server-handle.ts";
 import { identityOf, resolveServer } from "./server-identity.ts";
 import type { ServerLease } from "./server-lease.ts";
@@ -15,18 +15,18 @@ import { StartSlots } from "./start-slots.ts";
 
 export interface SupervisorOptions {
   readonly connect: ServerConnector;
-  /** Where relative paths of local servers start, unless a lease says otherwise. */
+  /** Base of relative paths of local servers, unless a lease has its own. */
   readonly workingDirectory: string;
   readonly log: Logger;
-  /** Where the lists of servers are kept, so that the next start can offer them at once. The user's own folder. Undefined: nowhere. */
+  /** The user's own folder where lists are cached for the next start. Undefined: not cached. */
   readonly cacheDirectory?: string | undefined;
   /** Servers that start at a time. Default 16. */
   readonly maxConcurrentStarts?: number | undefined;
-  /** Milliseconds that `ready` waits unless told otherwise. Default 5,000. */
+  /** Default for how many milliseconds `ready` waits. Default 5,000. */
   readonly readyWait?: number | undefined;
-  /** Milliseconds that a request waits for a server that is coming back. Default 10,000. */
+  /** Milliseconds that a request waits for a server that is restarting. Default 10,000. */
   readonly callWait?: number | undefined;
-  /** Milliseconds that a connection is kept after its last user let go of it. Default 5,000. */
+  /** Milliseconds that a connection is kept after its last user has released it. Default 5,000. */
   readonly linger?: number | undefined;
   readonly respawn?: Partial<RespawnPolicy> | undefined;
   readonly clock?: Clock | undefined;
@@ -35,30 +35,29 @@ export interface SupervisorOptions {
 }
 
 export interface AcquireOptions {
-  /** Where relative paths of local servers start. */
+  /** Base of relative paths of local servers. */
   readonly workingDirectory?: string | undefined;
 }
 
-/** A server that takes longer to start gives its place to the next one. */
+/** A server that takes longer to start releases its slot. */
 const slotHold = 3_000;
-/** However a server resists, the end of all is not waited for longer. */
-const closePatience = 10_000;
+/** Disposing does not wait longer than this for servers to end. */
+const closeTimeout = 10_000;
 
 /**
- * Keeps the connections to MCP servers for the whole host. Those who use a server by the same configuration share one
- * connection, which is started when the first needs it, started anew when it breaks, and ended a short while after the
- * last let go of it.
+ * All connections to MCP servers of a host. Users with the same configuration share one connection. It starts with its
+ * first user, restarts when it breaks, and ends soon after its last user has released it.
  */
 export class McpSupervisor implements AsyncDisposable {
   readonly #options: SupervisorOptions;
   readonly #clock: Clock;
   readonly #cache: ListCache | undefined;
   readonly #slots: StartSlots;
-  readonly #memories: IdentityMemories;
-  readonly #keepers = new Map<string, SharedServer>();
+  readonly #histories: ServerHistories;
+  readonly #servers = new Map<string, SharedServer>();
   readonly #leases = new Set<Lease>();
   readonly #changes: Emitter<{ status: SharedServerStatus }>;
-  /** Of connections that nobody uses any more, by identity. */
+  /** Ending connections without users, by identity. */
   readonly #closing = new Map<string, Promise<void>>();
   readonly #endings = new PendingShutdowns();
   #disposed: Promise<void> | undefined;
@@ -70,12 +69,12 @@ export class McpSupervisor implements AsyncDisposable {
     this.#cache = cacheDirectory === undefined ? undefined : new ListCache(cacheDirectory, log, clock);
     this.#slots = new StartSlots(maxConcurrentStarts, slotHold, clock);
     const respawn = { ...defaultRespawn, ...options.respawn };
-    this.#memories = new IdentityMemories(() => new IdentityMemory(respawn, clock, random));
+    this.#histories = new ServerHistories(() => new ServerHistory(respawn, clock, random));
     this.#changes = new Emitter((error) => this.#reportListener(error));
   }
 
   /**
-   * Takes hold of servers; none is started by that.
+   * Creates a lease. This starts no server.
    * @throws HostError `MCP_SUPERVISOR_CLOSED`
    */
   acquire(servers: readonly (McpServerSpec | UnconfiguredServer)[], options: AcquireOptions = {}): ServerLease {
@@ -86,7 +85,7 @@ export class McpSupervisor implements AsyncDisposable {
     const lease: Lease = new Lease(servers, {
       clock: this.#clock,
       readyWait: this.#options.readyWait ?? 5_000,
-      keeperOf: (spec) => this.#keeperOf(spec, workingDirectory),
+      sharedServerOf: (spec) => this.#serverOf(spec, workingDirectory),
       onError: (error) => this.#reportListener(error),
       disposed: () => void this.#leases.delete(lease),
     });
@@ -94,44 +93,44 @@ export class McpSupervisor implements AsyncDisposable {
     return lease;
   }
 
-  /** All connections that are held, whoever holds them, each under the name that its first user has for it. */
+  /** All connections with a user, each under the name that its first user gave it. */
   list(): readonly SharedServerStatus[] {
-    return [...this.#keepers.values()].map((keeper) => keeper.status(keeper.name));
+    return [...this.#servers.values()].map((server) => server.status(server.name));
   }
 
-  /** Hears of each connection whose state or error is another. */
+  /** Calls the listener when the state or the error of a connection changes. */
   subscribe(listener: (status: SharedServerStatus) => void): Disposable {
     return this.#changes.on("status", listener);
   }
 
-  /** Ends everything, all at once and in bounded time. Requests under way reject; so do those that come later. */
+  /** Ends everything at once, in bounded time. Pending requests reject, and so do later ones. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#disposed ??= this.#end();
     return this.#disposed;
   }
 
   async #end(): Promise<void> {
-    const ended = Promise.all([...this.#keepers.values()].map((keeper) => keeper.close()));
+    const ended = Promise.all([...this.#servers.values()].map((server) => server.close()));
     for (const lease of [...this.#leases]) lease[Symbol.dispose]();
     const all = Promise.all([ended, this.#endings.all(), this.#cache?.[Symbol.asyncDispose]()]);
-    if (!(await endsWithin(all, closePatience, this.#clock)))
+    if (!(await endsWithin(all, closeTimeout, this.#clock)))
       this.#options.log.error("Not all MCP servers could be stopped in time.", { servers: [...this.#closing.keys()] });
     this.#changes.clear();
   }
 
-  #keeperOf(spec: McpServerSpec, workingDirectory: string): SharedServer {
+  #serverOf(spec: McpServerSpec, workingDirectory: string): SharedServer {
     const resolved = resolveServer(spec, workingDirectory);
     const id = identityOf(resolved);
-    const found = this.#keepers.get(id);
+    const found = this.#servers.get(id);
     if (found !== undefined && !found.isClosed) return found;
-    const keeper = this.#makeKeeper(id, resolved, workingDirectory);
-    this.#keepers.set(id, keeper);
-    return keeper;
+    const server = this.#createServer(id, resolved, workingDirectory);
+    this.#servers.set(id, server);
+    return server;
   }
 
-  #makeKeeper(id: string, spec: McpServerSpec, workingDirectory: string): SharedServer {
+  #createServer(id: string, spec: McpServerSpec, workingDirectory: string): SharedServer {
     const { connect, log, linger = 5_000, callWait = 10_000 } = this.#options;
-    const keeper: SharedServer = new SharedServer({
+    const server: SharedServer = new SharedServer({
       id,
       spec,
       workingDirectory,
@@ -142,19 +141,19 @@ export class McpSupervisor implements AsyncDisposable {
       clock: this.#clock,
       slots: this.#slots,
       cache: this.#cache,
-      memory: this.#memories.of(id),
+      history: this.#histories.of(id),
       predecessor: this.#closing.get(id) ?? Promise.resolve(),
-      changed: () => this.#changes.emit("status", keeper.status(keeper.name)),
+      changed: () => this.#changes.emit("status", server.status(server.name)),
       closed: (ended) => {
-        if (this.#keepers.get(keeper.id) === keeper) this.#keepers.delete(keeper.id);
+        if (this.#servers.get(server.id) === server) this.#servers.delete(server.id);
         const closing = ended.finally(() => {
-          if (this.#closing.get(keeper.id) === closing) this.#closing.delete(keeper.id);
+          if (this.#closing.get(server.id) === closing) this.#closing.delete(server.id);
         });
-        this.#closing.set(keeper.id, closing);
+        this.#closing.set(server.id, closing);
         this.#endings.add(closing);
       },
     });
-    return keeper;
+    return server;
   }
 
   #reportListener(error: Error): void {

@@ -8,18 +8,18 @@ import type { PinVerdict } from "../../trust/pins/pins.ts";
 import { ownerId, type PinSubject } from "../../trust/pins/seen-pins.ts";
 import type { SupervisedServer } from "../supervisor/server-lease.ts";
 
-/** Something of a server that is not offered until somebody approves it. */
+/** A tool, skill or text of a server that is not offered until it has been approved. */
 export interface HeldDefinition {
   readonly kind: "tool" | "instructions" | "skill";
-  /** What the configuration calls the server. */
+  /** The server's name in the configuration. */
   readonly server: string;
-  /** The server's own name for the tool, the address of the skill; empty for instructions. */
+  /** The server's own name for the tool, or the address of the skill; empty for instructions. */
   readonly name: string;
-  /** `changed`: it is not what was seen or approved before. `new`: nobody approved any version of it, and somebody must. */
+  /** `changed`: it differs from what was seen or approved before. `new`: no version has been approved, and one must be. */
   readonly reason: "changed" | "new";
-  /** Of what is held: the approval is for exactly this. */
+  /** Digest of the definition. An approval is for exactly this. */
   readonly digest: string;
-  /** What changed, a line each; the whole definition where nothing is known to compare with. */
+  /** What changed, one line each; the whole definition where there is none to compare with. */
   readonly diff: readonly string[];
   readonly before?: unknown;
   readonly after: unknown;
@@ -39,14 +39,14 @@ export function heldDefinition(subject: PinSubject, verdict: Exclude<PinVerdict,
   });
 }
 
-// Each with its diff; who has changed more than that reads the names of the rest.
+// Each of these is shown with its diff; of more, only the names.
 const maxDiffs = 20;
 const maxNames = 20;
 
-/** Says what is held back, why, and what to do about it. `howToApprove` ends each message. */
+/** Reports what is held back, why, and what to do about it. `howToApprove` ends each message. */
 export function diagnoseHeld(held: readonly HeldDefinition[], howToApprove: (held: HeldDefinition) => string): readonly Diagnostic[] {
   const changed = held.filter(({ reason }) => reason === "changed");
-  const told = changed.slice(0, maxDiffs).map((definition) => changedDiagnostic(definition, howToApprove));
+  const shown = changed.slice(0, maxDiffs).map((definition) => changedDiagnostic(definition, howToApprove));
   const rest = [...changed.slice(maxDiffs), ...held.filter(({ reason }) => reason === "new")];
   const kinds = new Set(rest.map(({ kind, reason }) => `${kind} ${reason}`));
   const grouped = [...kinds].map((kind) =>
@@ -55,7 +55,7 @@ export function diagnoseHeld(held: readonly HeldDefinition[], howToApprove: (hel
       howToApprove,
     ),
   );
-  return [...told, ...grouped];
+  return [...shown, ...grouped];
 }
 
 function changedDiagnostic(held: HeldDefinition, howToApprove: (held: HeldDefinition) => string): Diagnostic {
@@ -86,10 +86,10 @@ function codeOf({ kind, reason }: HeldDefinition): string {
 }
 
 /**
- * Whose definitions they are, whatever else the configuration says: the server's name, and which code or address is behind it.
- * That is decided by the command, its arguments, the real folder that it runs in, and the variables that make it load
- * other code. Other values of the environment and headers are left out: they hold secrets and are renewed, and neither should get
- * into what is kept or make the same server another one.
+ * The owner of a server's definitions: its name, and the code or address behind it. For a local server that is the
+ * command, its arguments, the real folder that it runs in, and the variables that make it load other code. Other values of
+ * the environment and headers are left out: they hold secrets and are renewed, so they must neither be stored nor turn the
+ * same server into another.
  */
 export function pinOwner(server: Pick<SupervisedServer, "spec" | "resolvedSpec">): string {
   const { spec } = server;
@@ -100,13 +100,13 @@ export function pinOwner(server: Pick<SupervisedServer, "spec" | "resolvedSpec">
   return ownerId(spec.name, [command, args, cwd ?? "", codeVariables(env)]);
 }
 
-/** Under what earlier versions kept the pins of a local server: by its command, and the folder as it was written. Undefined: under nothing else. */
+/** The owner of a local server's pins in earlier versions: its command, and the folder as it was written. Undefined: no other owner. */
 export function formerPinOwner({ spec }: Pick<SupervisedServer, "spec">): string | undefined {
   if ("reason" in spec || spec.type !== "stdio") return undefined;
   return ownerId(spec.name, [spec.command, spec.args, spec.cwd ?? ""]);
 }
 
-// Variables by which loaders, interpreters and package managers choose what they load, and from where.
+// Variables that determine what loaders, interpreters and package managers load, and from where.
 const codeVariable = new RegExp(
   `^(?:${[
     "PATH|PATHEXT|HOME|USERPROFILE|XDG_CONFIG_HOME|XDG_DATA_HOME|APPDATA|LOCALAPPDATA",
@@ -127,8 +127,8 @@ function codeVariables(env: Readonly<Record<string, string>>): readonly (readonl
 
 /**
  * What approvals of a server's tools are bound to: how it is started or reached, with the environment and the headers,
- * since these can make another program of the same command. Of what is named like a secret only the name counts: a
- * renewed token must not ask everything again.
+ * since these can turn the same command into another program. For secrets only the name counts, so that renewing a token
+ * does not revoke approvals.
  */
 export function serverIdentity(spec: McpServerSpec): string {
   if (spec.type !== "stdio") return digestOf({ url: spec.url, headers: withoutSecrets(spec.headers, (name) => name.toLowerCase()) });
@@ -141,22 +141,22 @@ function withoutSecrets(values: Readonly<Record<string, string>>, named: (name: 
   return entries.sort(([a = ""], [b = ""]) => (a < b ? -1 : Number(a > b)));
 }
 
-interface Made<T> {
+interface CachedValue<T> {
   readonly definition: unknown;
   readonly facts: string;
   readonly value: T;
 }
 
 /**
- * Gives again what was made of an equal definition the time before, so that what nobody changed stays the same object
+ * Returns the same value for an equal definition as in the round before, so that unchanged things stay the same objects
  * over every refresh of a list.
  */
 export class DefinitionCache<T> {
-  #before: Map<string, Made<T>> = new Map();
-  #now: Map<string, Made<T>> = new Map();
+  #before: Map<string, CachedValue<T>> = new Map();
+  #now: Map<string, CachedValue<T>> = new Map();
 
-  /** `facts` is all that the value depends on beside the definition. Each id once in a round. */
-  take(id: string, definition: unknown, facts: string, make: () => T): T {
+  /** `facts`: everything that the value depends on besides the definition. Each id at most once in a round. */
+  getOrCreate(id: string, definition: unknown, facts: string, make: () => T): T {
     const known = this.#before.get(id);
     const isSame = known !== undefined && known.facts === facts && isSameJson(known.definition, definition);
     const value = isSame ? known.value : make();
@@ -164,14 +164,14 @@ export class DefinitionCache<T> {
     return value;
   }
 
-  /** Ends a round: what was not taken in it is let go of. */
-  endRound(): void {
+  /** Ends a round: values that were not used in it are forgotten. */
+  sweep(): void {
     this.#before = this.#now;
     this.#now = new Map();
   }
 }
 
-/** The earlier of two lists where they hold the same: lists are told apart by identity. */
+/** The earlier of two lists if both hold the same: lists are compared by identity elsewhere. */
 export function sameList<T>(before: readonly T[], next: readonly T[], isSame: (a: T, b: T) => boolean = isIdentical): readonly T[] {
   if (before.length === next.length && before.every((item, index) => isSame(item, next[index] as T))) return before;
   return Object.freeze([...next]);

@@ -3,24 +3,23 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { exactJson } from "../../base/hidden-characters.ts";
 import { checkToolName, nearestToolName } from "../../tools/tool-name.ts";
 
-/** A server and the names that it calls its tools by, in its order. */
+/** A server and its own names for its tools, in its order. */
 export interface ServerToolNames {
   readonly name: string;
   readonly tools: readonly string[];
 }
 
 export interface NamedTools {
-  /** By the server's name, then by its own name for the tool: what a model calls the tool by. */
+  /** The names for models, by the server's name and its own name for the tool. */
   readonly names: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** Tools that are there twice. */
+  /** Tools that a server lists twice. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Names the tools of servers for models: `<server>-<tool>`, with a hash of the two at the end wherever that is not legal,
- * too long, or what another pair would be called as well (`a-b` with `c`, and `a` with `b-c`). Then each of those that
- * fall together gets its hash, so that neither the order of servers nor who was there first makes a difference. Every
- * other name depends on its own server and tool alone. Pure.
+ * Names the tools of servers for models: `<server>-<tool>`, with a hash of both at the end if that is not a legal name,
+ * too long, or also the name of another pair (`a-b` with `c`, and `a` with `b-c`). Then each of the clashing tools gets
+ * its hash, so that the order does not matter. Every other name depends only on its own server and tool. Pure.
  */
 export function nameTools(servers: readonly ServerToolNames[]): NamedTools {
   const names = new Map<string, Map<string, string>>();
@@ -30,7 +29,7 @@ export function nameTools(servers: readonly ServerToolNames[]): NamedTools {
     const own = names.get(server) ?? new Map<string, string>();
     names.set(server, own);
     for (const tool of tools) {
-      if (own.has(tool)) diagnostics.push(toldTwice(server, tool));
+      if (own.has(tool)) diagnostics.push(listedTwice(server, tool));
       else pairs.push({ server, tool });
       own.set(tool, "");
     }
@@ -41,8 +40,8 @@ export function nameTools(servers: readonly ServerToolNames[]): NamedTools {
 }
 
 /**
- * A name for each of several things. A thing has a row of names, each less likely to be another's; of those that would
- * have the same one, all take their next, until every name is one thing's. The order of the things makes no difference.
+ * Chooses a name for each of several things. A thing has several names, each less likely to clash; things with the same
+ * name all take their next one, until every name is unique. The order of the things does not matter.
  */
 export function chooseNames<T>(things: readonly T[], nameOf: (thing: T, level: number) => string | undefined): readonly string[] {
   const levels = things.map(() => 0);
@@ -56,7 +55,7 @@ export function chooseNames<T>(things: readonly T[], nameOf: (thing: T, level: n
       levels[index]!++;
       names[index] = next;
     }
-    // Hashes of 128 bits that are the same: there is nothing more to try.
+    // Equal hashes of 128 bits: there is no further name to try.
     if (!isBetter) break;
   }
   return names;
@@ -69,10 +68,10 @@ export function chooseNames<T>(things: readonly T[], nameOf: (thing: T, level: n
   }
 }
 
-/** Digits of a hash that tell some things apart, and that tell all things apart. */
+/** The lengths of the hashes: one that is usually unique, and one that always is. */
 export const hashDigits: readonly number[] = [8, 32];
 
-/** Digits of a hash of parts, none of which can be written so as to read like the next one. */
+/** A hash of parts. No two lists of parts have the same text. */
 export function hashOfParts(parts: readonly string[], digits: number): string {
   return sha256(JSON.stringify(parts)).slice(0, digits);
 }
@@ -84,7 +83,7 @@ interface Pair {
 
 const maxLength = 64;
 
-/** Undefined at the first level: the plain name cannot be used. */
+/** Undefined at the first level: the plain name is not legal. */
 function modelNameOf({ server, tool }: Pair, level: number): string | undefined {
   const plain = `${server}-${tool}`;
   if (level === 0) return checkToolName(plain).ok ? plain : undefined;
@@ -107,7 +106,7 @@ function clashesIn(names: readonly string[]): readonly number[] {
   return [...clashing];
 }
 
-function toldTwice(server: string, tool: string): Diagnostic {
+function listedTwice(server: string, tool: string): Diagnostic {
   const shown = exactJson(tool.slice(0, 80));
   const message = `MCP server "${server}" has two tools named ${shown}; the first is used. Ask its author to rename one.`;
   return { severity: "warning", code: "MCP_TOOL_TWICE", source: server, message };

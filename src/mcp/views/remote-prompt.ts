@@ -18,27 +18,27 @@ import type {
 import type { ToolContext } from "../../tools/tool.ts";
 import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
 
-/** As much of a server as its suggestions need. */
+/** The part of a server that suggestions need. */
 export interface CompletionServer {
   complete(params: Json, options?: RequestOptions): Promise<Json>;
 }
 
-/** As much of a server as its prompts need. */
+/** The part of a server that prompts need. */
 interface PromptServer extends CompletionServer {
   getPrompt(name: string, args: Readonly<Record<string, string>>, options?: CallRequestOptions): Promise<Json>;
 }
 
 interface RemotePromptOptions {
   readonly server: PromptServer;
-  /** What the configuration calls the server. */
+  /** The server's name in the configuration. */
   readonly serverName: string;
-  /** Names what is behind the prompt: the same for equal connections. */
+  /** Identifies the connection: equal connections have the same value. */
   readonly generation: string;
-  /** The server suggests values of arguments. */
+  /** Whether the server suggests values of arguments. */
   readonly hasCompletions: boolean;
 }
 
-/** Makes the prompt of a server's definition, under the server's own name for it. Undefined: it has no name. */
+/** Creates the prompt for a server's definition, under the server's own name for it. Undefined: it has no name. */
 export function remotePrompt(raw: Json, options: RemotePromptOptions): Prompt | undefined {
   const definition = readDefinition(raw);
   if (definition === undefined) return undefined;
@@ -57,7 +57,7 @@ export function remotePrompt(raw: Json, options: RemotePromptOptions): Prompt | 
   });
 }
 
-/** Asks a server for suggestions. Rejects with a TypeError when it gives something else than a list of texts. */
+/** Asks a server for suggestions. Rejects with a TypeError when the result is not a list of texts. */
 export function completeRemotely(
   server: CompletionServer,
   ref: Json,
@@ -84,7 +84,7 @@ function readArgument(raw: unknown): PromptArgument | undefined {
   return Object.freeze({ name, ...texts({ title, description }), ...(required === true && { required }) });
 }
 
-/** Of these fields, those that are texts, without what people cannot see of them. */
+/** Those of the fields that are texts, without hidden characters. */
 export function texts<K extends string>(fields: Readonly<Record<K, unknown>>): { readonly [Key in K]?: string } {
   const given = Object.entries(fields).flatMap(([key, value]) => (typeof value === "string" ? [[key, withoutHidden(value)]] : []));
   return Object.fromEntries(given) as { [Key in K]?: string };
@@ -105,8 +105,8 @@ function isMessage(value: unknown): value is PromptMessage {
 }
 
 /**
- * What a request for a prompt or a resource is made with: a server may ask back while it answers one, as it may during a
- * call. There is no call here, so of the context only asking means something.
+ * Options of a request for a prompt or a resource: while it answers, a server may ask its client, as during a call. Only
+ * `ask` of the context is used, since there is no call.
  */
 export function callContextOf({ signal, ask }: OfferContext, name: string, args: unknown): CallRequestOptions {
   const context: ToolContext = {

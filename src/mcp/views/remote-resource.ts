@@ -14,7 +14,7 @@ import type { ServerLists } from "../supervisor/server-lists.ts";
 import { DefinitionCache } from "./held-definition.ts";
 import { type CompletionServer, callContextOf, completeRemotely, remotePrompt, texts } from "./remote-prompt.ts";
 
-/** As much of a server as its resources need. */
+/** The part of a server that resources need. */
 interface ResourceServer extends CompletionServer {
   readResource(uri: string, options?: CallRequestOptions): Promise<Json>;
   watchResource(uri: string, listener: () => void): Promise<AsyncDisposable>;
@@ -22,17 +22,17 @@ interface ResourceServer extends CompletionServer {
 
 export interface RemoteResourceOptions {
   readonly server: ResourceServer;
-  /** What the configuration calls the server. */
+  /** The server's name in the configuration. */
   readonly serverName: string;
-  /** Names what is behind the resource: the same for equal connections. */
+  /** Identifies the connection: equal connections have the same value. */
   readonly generation: string;
-  /** The server tells of changes. */
+  /** Whether the server announces changes. */
   readonly hasSubscriptions: boolean;
-  /** The server suggests values of variables. */
+  /** Whether the server suggests values of variables. */
   readonly hasCompletions: boolean;
 }
 
-/** Makes the resource of a server's definition. Undefined: it has no address. @internal Exported for tests. */
+/** Creates the resource for a server's definition. Undefined: it has no address. @internal Exported for tests. */
 export function remoteResource(raw: Json, options: RemoteResourceOptions): Resource | undefined {
   const { uri, size } = raw;
   if (typeof uri !== "string" || uri === "") return undefined;
@@ -41,8 +41,8 @@ export function remoteResource(raw: Json, options: RemoteResourceOptions): Resou
 }
 
 /**
- * Makes the template of a server's definition.
- * @throws HostError `URI_TEMPLATE` when its addresses cannot be told from others.
+ * Creates the template for a server's definition.
+ * @throws HostError `URI_TEMPLATE` when it does not determine which addresses belong to it.
  * @internal Exported for tests.
  */
 export function remoteResourceTemplate(raw: Json, options: RemoteResourceOptions): ResourceTemplate | undefined {
@@ -106,7 +106,7 @@ interface Offers {
   readonly resourceTemplates: readonly ResourceTemplate[];
 }
 
-/** The prompts and resources of one server, each the same object as long as its definition is the same. */
+/** The prompts and resources of one server. Each stays the same object while its definition is unchanged. */
 export class ServerPromptsAndResources {
   readonly #server: SupervisedServer;
   readonly #prompts: DefinitionCache<Attempt<Prompt>> = new DefinitionCache();
@@ -145,7 +145,7 @@ export class ServerPromptsAndResources {
   }
 }
 
-/** What came of a definition: the thing, or why there is none. */
+/** What was created for a definition, or why nothing was. */
 type Attempt<T> = { readonly value: T } | { readonly fault: string };
 
 const maxShown = 5;
@@ -169,12 +169,12 @@ function makeAll<T>(
     else {
       taken.add(id);
       if (hasHiddenText(raw)) hiding.push(exactJson(id.slice(0, 80)));
-      const attempt = before.take(id, raw, facts, () => attemptTo(make, raw));
+      const attempt = before.getOrCreate(id, raw, facts, () => attemptTo(make, raw));
       if ("value" in attempt) made.push(attempt.value);
       else faults.push(attempt.fault);
     }
   }
-  before.endRound();
+  before.sweep();
   return {
     made,
     diagnostics: [
@@ -184,7 +184,7 @@ function makeAll<T>(
   };
 }
 
-/** In what is shown of it: its name, title and description, and those of its arguments. */
+/** In its name, title and description, and in those of its arguments. */
 function hasHiddenText(raw: Json): boolean {
   const args = Array.isArray(raw["arguments"]) ? raw["arguments"].filter(isRecord) : [];
   return [raw, ...args].some((shown) =>

@@ -12,29 +12,29 @@ import { callToolResult, failureResult } from "../../tools/tool-result.ts";
 import { callMetaOf } from "../../tools/tool-source.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
 
-/** As much of a server as its tools need. */
+/** The part of a server that tools need. */
 export interface ToolCaller {
   callTool(name: string, args: Json, options?: CallRequestOptions): Promise<Json>;
 }
 
 export interface RemoteToolOptions {
   readonly server: ToolCaller;
-  /** What the configuration calls the server. */
+  /** The server's name in the configuration. */
   readonly serverName: string;
   /** How the server is started or reached: what approvals of the tool are bound to. */
   readonly identity?: string;
-  /** What a model calls the tool. */
+  /** The tool's name for models. */
   readonly name: string;
   /** Milliseconds for a call. Undefined: the session's deadline. */
   readonly timeout: number | undefined;
-  /** Names what is behind the tool: the same for equal connections. */
+  /** Identifies the connection: equal connections have the same value. */
   readonly generation: string;
 }
 
 /**
- * Makes the tool of a server's definition, as it came: what a `ToolDefinition` has no field for is in `metadata.mcp`. A
- * definition that cannot be a tool, or whose parameters are no usable schema, gives none and a diagnostic that says why.
- * Nothing is fetched for it. Its calls never reject for what the server does: that is a failure.
+ * Creates the tool for a server's definition. Fields that a `ToolDefinition` does not have are in `metadata.mcp`. A
+ * definition that cannot be a tool, or whose parameters are not a usable schema, results in a diagnostic instead. Fetches
+ * nothing. Calls never reject because of the server: they return a failure.
  */
 export function remoteTool(definition: Json, options: RemoteToolOptions): ToolsFound {
   const diagnostics: Diagnostic[] = [];
@@ -51,7 +51,7 @@ export function remoteTool(definition: Json, options: RemoteToolOptions): ToolsF
   }
 }
 
-// As long as the text of a schema that can be compiled.
+// The longest text of a schema that can be compiled.
 const maxDefinition = 1_000_000;
 
 function checkDefinition(definition: Json, options: RemoteToolOptions, report: (diagnostic: Diagnostic) => void): ToolLike {
@@ -68,7 +68,7 @@ function checkDefinition(definition: Json, options: RemoteToolOptions, report: (
     parameters: inputSchema as object,
     outputSchema: call.outputSchema,
     annotations: annotations as object,
-    // Under one key: a server does not get to say anything that the host itself says in a tool's metadata.
+    // Under a key of their own, so that a server cannot set metadata that the host sets itself.
     metadata: Object.keys(rest).length === 0 ? undefined : { mcp: rest },
     timeout: options.timeout,
     handler: (args: unknown, _: unknown, context: ToolContext) => call.run(args, context),
@@ -80,7 +80,7 @@ function lengthOf(definition: Json): number {
   try {
     return JSON.stringify(definition).length;
   } catch {
-    // Nested beyond the stack.
+    // Nested too deep for the stack.
     throw invalid("it cannot be written as JSON");
   }
 }
@@ -91,7 +91,7 @@ interface RemoteDefinition {
   readonly definition: Json;
 }
 
-/** A faulty one is left out: it describes what comes back, and the tool can do without. */
+/** An invalid output schema is ignored: the tool works without it. */
 function outputSchemaOf(
   schema: unknown,
   { options, nativeName }: RemoteDefinition,
@@ -144,7 +144,7 @@ function progressOf({ progress, total, message }: Parameters<NonNullable<CallReq
   return { progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
 }
 
-/** What does not fit the schema is still what the server answered: it is noted for whoever wonders, and given. */
+/** A result that does not fit the output schema is still returned; the mismatch is only logged. */
 async function noteMismatch(result: ToolResult, check: JsonValidator | undefined): Promise<ToolResult> {
   if (check === undefined || result.resultType !== "success") return result;
   const note = await mismatchOf(result.structuredContent, check);
@@ -160,7 +160,7 @@ async function mismatchOf(structured: unknown, check: JsonValidator): Promise<st
   return `The structured content does not match the tool's output schema: ${faults.join("; ")}`;
 }
 
-/** What the Copilot SDK's permission requests of kind `mcp` hold. */
+/** The contents of the Copilot SDK's permission requests of kind `mcp`. */
 function permissionFor(
   args: unknown,
   { invocation }: ToolContext,
@@ -191,9 +191,9 @@ function invalid(why: string): HostError {
 }
 
 /**
- * What a call comes to that brought no result. The model learns what kind of trouble it was; what was said about it, such
- * as a path, an address or the server's own words for an error of the protocol, is for the log.
- * @throws what is no HostError of a request: it was thrown by a fault of ours.
+ * The result of a call that failed. The model learns the kind of failure. Details go to the log: a path, an address, or
+ * the server's own words for a protocol error.
+ * @throws any error but a HostError of a request: it is a fault of the host.
  */
 function failureOf(error: unknown, server: string): ToolResult {
   if (!(error instanceof HostError) || !error.code.startsWith("MCP_")) throw error;
@@ -224,11 +224,11 @@ function notCalled(server: string): string {
   return `MCP server "${server}" is not running, so the tool was not called. Continue without it, or inform the user.`;
 }
 
-// As JSON-RPC numbers them.
+// Error codes of JSON-RPC.
 const methodNotFound = -32601;
 const invalidParams = -32602;
 
-/** The number that the server gave its error. */
+/** The error code that the server returned. */
 function numberOf({ cause }: HostError): number | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;
   const { code } = cause as { readonly code?: unknown };

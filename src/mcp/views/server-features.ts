@@ -28,43 +28,43 @@ export interface ServerFeatures {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly resourceTemplates: readonly ResourceTemplate[];
-  /** What it says about its use. Undefined: nothing, or it is held back. */
+  /** The server's description of its use. Undefined: absent, or held back. */
   readonly instructions: string | undefined;
-  /** What is not offered until somebody approves it. */
+  /** Definitions that are not offered until they have been approved. */
   readonly held: readonly HeldDefinition[];
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What a server's tools and skills are called in the set that it belongs to. */
+/** The names of a server's tools and skills in its set. */
 export interface OwnNames {
   /** By the server's own name. */
   readonly tools: ReadonlyMap<string, string>;
   /** By address. */
   readonly skills: ReadonlyMap<string, string>;
-  /** What there is to say of these names. */
+  /** Faults of these names. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** A skill, or what must be approved before it is one. */
+/** A skill, or what must be approved before it can be used. */
 export type FoundSkill = { readonly skill: SkillEntry } | { readonly held: HeldDefinition };
 
 export interface ServerFeaturesOptions {
   readonly pins: Pins;
   /** Ends the message about what is held back. */
   howToApprove(held: HeldDefinition): string;
-  /** Hears that what is offered may be something else, though no list changed. */
+  /** Called when what is offered may have changed although no list did. */
   onChanged(): void;
   onError(error: Error): void;
 }
 
-/** Makes the offers of one server, one after the other. */
+/** Builds what one server offers, one version after another. */
 export class ServerFeaturesBuilder {
   readonly #server: SupervisedServer;
   readonly #options: ServerFeaturesOptions;
   readonly #tools: ServerTools;
   readonly #skills: ServerSkills;
   readonly #material: ServerPromptsAndResources;
-  /** What was trusted when that was last known: it stays while the approvals cannot be read. */
+  /** What was trusted at the last successful check. It stays trusted while the approvals cannot be read. */
   #trusted: ReadonlySet<string> = new Set();
   #last: { readonly lists: ServerLists; readonly names: OwnNames; readonly round: number; readonly made: Made } | undefined;
   #offer: ServerFeatures | undefined;
@@ -79,13 +79,13 @@ export class ServerFeaturesBuilder {
     this.#material = new ServerPromptsAndResources(server);
   }
 
-  /** What there is to name. */
+  /** What needs a name in the set. */
   named(): { readonly name: string; readonly tools: readonly string[]; readonly skills: readonly SkillListing[] } {
     const { name, lists } = this.#server;
     return { name, tools: toolNamesOf(lists), skills: this.#skills.listings(lists) };
   }
 
-  /** The same object when everything is as before. In another round, what is trusted is found out anew. */
+  /** Returns the same object if nothing has changed. Another round reads again what is trusted. */
   async build(names: OwnNames, round: number): Promise<ServerFeatures> {
     const { name, spec, lists, state } = this.#server;
     const made = lists === undefined || isUnconfigured(spec) ? nothing : await this.#makeIn(round, lists, spec, names);
@@ -113,7 +113,7 @@ export class ServerFeaturesBuilder {
       this.#last = { lists, names, round, made };
       return made;
     } catch (error) {
-      // Whatever it sends, it does not keep other servers from being offered; what it offered before stays.
+      // A fault affects only this server; its previous version stays.
       this.#options.onError(toError(error));
       const message = `The features of MCP server "${spec.name}" could not be read: ${errorMessage(error)}. The previous ones stay in use.`;
       const made = last?.made ?? nothing;
@@ -169,7 +169,7 @@ export class ServerFeaturesBuilder {
   async #verdicts(subjects: readonly PinSubject[]): Promise<readonly PinVerdict[] | Error> {
     const owner = pinOwner(this.#server);
     try {
-      // Once: what an earlier version kept of this server, which looked neither at the real folder nor at the environment.
+      // Once: pins of an earlier version, which regarded neither the real folder nor the environment.
       const former = this.#hasTakenOver ? undefined : formerPinOwner(this.#server);
       const taken = former === undefined ? undefined : await this.#options.pins.takeOver(owner, former);
       this.#hasTakenOver = true;
@@ -180,7 +180,7 @@ export class ServerFeaturesBuilder {
     }
   }
 
-  /** Nobody can tell what was approved: what was trusted goes on, and nothing else begins. */
+  /** The approvals cannot be read: what was trusted stays available, and nothing new becomes available. */
   #judgeByMemory({ message: why }: Error): Judged {
     const trusted = this.#trusted;
     const source = this.#server.name;
@@ -216,7 +216,7 @@ function keyOf(subject: PinSubject): string {
   return `${subject.digest} ${placeOf(subject)}`;
 }
 
-// A system message has other things to say.
+// Keeps the system message short.
 const maxInstructions = 20_000;
 
 function instructionsOf(

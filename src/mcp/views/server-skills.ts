@@ -20,8 +20,8 @@ export interface ServerSkillNames {
 }
 
 /**
- * Names the skills of servers: `<server>/<name>`, since names of skills say nothing across servers; where two of them
- * would fall together, with the folders that they are in. By the server's name, then by the address of the skill. Pure.
+ * Names the skills of servers: `<server>/<name>`. If two of them clash, which names of skills may, their folders are
+ * added. The result is by the server's name, then by the address of the skill. Pure.
  */
 export function nameSkills(servers: readonly ServerSkillNames[]): ReadonlyMap<string, ReadonlyMap<string, string>> {
   const all = servers.flatMap(({ name: server, skills }) => skills.map((skill) => ({ server, skill })));
@@ -42,16 +42,16 @@ export class ServerSkills {
   readonly #onChanged: () => void;
   readonly #made: DefinitionCache<Pinned<SkillEntry>> = new DefinitionCache();
   readonly #asking = new Set<string>();
-  /** Entries that were asked for again, and take the place of those of the list that they were asked for with. */
+  /** Entries that were fetched again. They replace those of the list that was current at the time. */
   #newer: { readonly of: ServerLists; readonly entries: Map<string, Json> } | undefined;
 
-  /** `onChanged` hears that the entry of a skill turned out to be another one than the list has. */
+  /** `onChanged` is called when the entry of a skill differs from the one in the list. */
   constructor(server: SupervisedServer, onChanged: () => void) {
     this.#server = server;
     this.#onChanged = onChanged;
   }
 
-  /** The entries of a list that are skills. */
+  /** The valid entries of a list. */
   listings(lists: ServerLists | undefined): readonly SkillListing[] {
     return lists === undefined ? [] : this.#read(lists).flatMap((entry) => (entry.ok ? [entry.listing] : []));
   }
@@ -64,11 +64,11 @@ export class ServerSkills {
       if (!entry.ok) diagnostics.push(refused(spec.name, entry.uri, entry.reason));
       else found.push(this.#pinned(entry.listing, spec, names.get(entry.listing.uri)!, owner));
     }
-    this.#made.endRound();
+    this.#made.sweep();
     return { found, diagnostics };
   }
 
-  /** A skill that need not be listed. Rejects with what the request does, or HostError `MCP_ANSWER` for what is no skill. */
+  /** A skill that need not be listed. Rejects like the request, or with HostError `MCP_ANSWER` for anything but a skill. */
   async find(uri: string, spec: McpServerSpec, signal: AbortSignal | undefined): Promise<Pinned<SkillEntry>> {
     const entry = readSkillEntry((await this.#server.request("skills/get", { uri }, { signal }))["skill"]);
     if (!entry.ok || entry.listing.uri !== uri) throw noSkill(spec.name, uri, entry.ok ? "it returned a different skill" : entry.reason);
@@ -82,7 +82,7 @@ export class ServerSkills {
     const counts = new Map<string, number>();
     for (const entry of read) if (entry.ok) counts.set(entry.listing.root, (counts.get(entry.listing.root) ?? 0) + 1);
     return read.map((entry) => {
-      // Which of them is meant, nobody can tell.
+      // It is unknown which of them is meant.
       if (!entry.ok || counts.get(entry.listing.root) === 1) return entry;
       return { ok: false, uri: entry.listing.uri, reason: "it is listed more than once" };
     });
@@ -90,7 +90,7 @@ export class ServerSkills {
 
   #pinned(listing: SkillListing, spec: McpServerSpec, name: string, owner: string): Pinned<SkillEntry> {
     const content = contentOf(listing);
-    return this.#made.take(listing.uri, content, `${name} ${owner}`, () => pin(listing, owner, this.#entryOf(listing, spec, name)));
+    return this.#made.getOrCreate(listing.uri, content, `${name} ${owner}`, () => pin(listing, owner, this.#entryOf(listing, spec, name)));
   }
 
   #entryOf(listing: SkillListing, spec: McpServerSpec, name: string): SkillEntry {
@@ -98,7 +98,7 @@ export class ServerSkills {
     return remoteSkill(listing, { server: this.#server, serverName: spec.name, name, onMismatch });
   }
 
-  /** The way back from an entry that is out of date: the current one, which nobody has approved yet. */
+  /** Recovers from an outdated entry by fetching the current one, which has not been approved yet. */
   async #askAgain(uri: string): Promise<void> {
     const { lists } = this.#server;
     if (lists === undefined || this.#asking.has(uri)) return;
@@ -109,14 +109,14 @@ export class ServerSkills {
       this.#newer.entries.set(uri, skill as Json);
       this.#onChanged();
     } catch {
-      // It cannot be had either: the entry stays, and what does not fit it is refused at each read.
+      // The outdated entry stays, and files that differ from it are rejected on each read.
     } finally {
       this.#asking.delete(uri);
     }
   }
 }
 
-/** Whether what is approved today could be told from what is read tomorrow. */
+/** Whether a later version can be distinguished from the approved one. */
 export function canBePinned({ subject }: Pinned<SkillEntry>): boolean {
   return (subject.content as { readonly resources: unknown }).resources !== "dynamic";
 }
@@ -144,7 +144,7 @@ function noSkill(source: string, uri: string, reason: string): HostError {
   return new HostError("MCP_ANSWER", `${what}: ${visible(reason)}.`);
 }
 
-/** Without its quotes: the reason quotes what a server wrote. */
+/** Without quotes, since the reason quotes what a server wrote. */
 function visible(reason: string): string {
   return exactJson(reason).slice(1, -1).replaceAll('\\"', '"');
 }

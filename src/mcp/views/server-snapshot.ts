@@ -3,13 +3,13 @@ import type { SourceSnapshot } from "../../tools/tool-source.ts";
 import { type HeldDefinition, sameList } from "./held-definition.ts";
 import type { ServerFeatures } from "./server-features.ts";
 
-/** What connected servers say about their use, as the system message tells it. */
+/** What connected servers say about their use, for the system message. */
 export interface StatedInstructions {
   readonly server: string;
   readonly text: string;
 }
 
-/** What a set of servers offers: each list, and the whole, is the same object until something in it changes. */
+/** What a set of servers offers. Each list, and the whole, is the same object until something in it changes. */
 export interface ServerViewSnapshot extends Required<SourceSnapshot> {
   readonly servers: readonly ServerFeatures[];
   readonly instructions: readonly StatedInstructions[];
@@ -28,7 +28,7 @@ export const emptySnapshot: ServerViewSnapshot = Object.freeze({
   diagnostics: [],
 });
 
-/** Of what servers offer; each list that holds the same as before is the one from before. */
+/** Combines what servers offer. A list with the same contents as before is the previous object. */
 export function snapshotOf(servers: readonly ServerFeatures[], before: ServerViewSnapshot): ServerViewSnapshot {
   if (sameList(before.servers, servers) === before.servers) return before;
   const all = <T>(list: (offer: ServerFeatures) => readonly T[], known: readonly T[]): readonly T[] =>

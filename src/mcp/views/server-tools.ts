@@ -12,7 +12,7 @@ import type { ServerLists } from "../supervisor/server-lists.ts";
 import { DefinitionCache, pinOwner, serverIdentity } from "./held-definition.ts";
 import { remoteTool } from "./remote-tool.ts";
 
-/** Something that is offered if its pin says so. */
+/** Something that is offered if its pin allows it. */
 export interface Pinned<T> {
   readonly subject: PinSubject;
   readonly value: T;
@@ -23,12 +23,12 @@ export interface PinnedFound<T> {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** The names of a server's tools in its order, also those that are there twice. What has no usable name is no tool. */
+/** The names of a server's tools in its order, including duplicates. An entry without a usable name does not count. */
 export function toolNamesOf(lists: ServerLists | undefined): readonly string[] {
   return lists === undefined ? [] : lists.tools.map(({ name }) => name).filter(isUsableName);
 }
 
-/** The tools of one server, each the same object as long as its definition and its name are the same. */
+/** The tools of one server. Each stays the same object while its definition and its name are unchanged. */
 export class ServerTools {
   readonly #server: SupervisedServer;
   readonly #made: DefinitionCache<MadeTool> = new DefinitionCache();
@@ -38,8 +38,8 @@ export class ServerTools {
   }
 
   /**
-   * Those of the list that the configuration lets through. `names`: what a model calls them by. One list at a time: others
-   * run in between.
+   * The tools that the configuration selects. `names`: their names for models. Yields to the event loop between slices, so
+   * only one list at a time.
    */
   async make(lists: ServerLists, spec: McpServerSpec, names: ReadonlyMap<string, string>): Promise<PinnedFound<Tool>> {
     const slices = new WorkSlices(toolsPerSlice);
@@ -52,18 +52,18 @@ export class ServerTools {
     const taken = new Set<string>();
     for (const definition of lists.tools) {
       const { name } = definition;
-      // Of two with one name the first counts.
+      // The first of two tools with the same name counts.
       if (!isUsableName(name) || taken.has(name) || !isWanted(name)) continue;
       taken.add(name);
       const modelName = names.get(name) ?? name;
       const options = { server: this.#server, serverName: spec.name, identity, name: modelName, timeout: spec.timeout, generation };
       const facts = JSON.stringify([modelName, spec.timeout, generation, identity, owner]);
-      const made = this.#made.take(name, definition, facts, () => makeTool(definition, name, owner, options));
+      const made = this.#made.getOrCreate(name, definition, facts, () => makeTool(definition, name, owner, options));
       for (const diagnostic of made.diagnostics) diagnostics.push(diagnostic);
       if (made.pinned !== undefined) found.push(made.pinned);
       await slices.spend(1);
     }
-    this.#made.endRound();
+    this.#made.sweep();
     return { found, diagnostics };
   }
 }
@@ -89,7 +89,7 @@ function makeTool(definition: Json, name: string, owner: string, options: Parame
   }
 }
 
-// The specification allows 128; whoever goes beyond this is not meant seriously.
+// The specification allows 128 characters.
 const longestName = 1000;
 
 function isUsableName(name: unknown): name is string {
@@ -114,7 +114,7 @@ const maxShown = 20;
 
 /** Names that a configuration lists and the server does not have: a mistake in one of the two. */
 function unknownNames(lists: ServerLists, { name: source, tools = [], excludedTools = [] }: McpServerSpec): readonly Diagnostic[] {
-  // What was there the last time says nothing about now.
+  // The cached list may be outdated.
   if (lists.from === "cache") return [];
   const known = new Set(toolNamesOf(lists));
   const unknown = new Set([...tools, ...excludedTools].filter((name) => name !== "*" && !known.has(name)));

@@ -13,13 +13,13 @@ import { nameSkills } from "./server-skills.ts";
 import { emptySnapshot, type ServerViewSnapshot, snapshotOf } from "./server-snapshot.ts";
 
 export interface ServerViewOptions {
-  /** Keeps what is trusted. Default: in memory. */
+  /** Stores what is trusted. Default: in memory. */
   readonly approvals?: ApprovalStore | undefined;
   /** Default: `first-use`. */
   readonly pins?: PinPolicy | undefined;
-  /** What to do to have something back, for the message about it. */
+  /** How to approve a definition, for the message about it. */
   readonly howToApprove?: ((held: HeldDefinition) => string) | undefined;
-  /** Hears of what could not be kept, and of listeners that throw. */
+  /** Receives errors of storing, and of listeners. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
@@ -172,7 +172,7 @@ interface NamesOfSet {
   readonly names: readonly OwnNames[];
 }
 
-/** An approval is for what somebody saw. A skill need not be listed to be approved. */
+/** An approval is for what the user saw. A skill need not be listed to be approved. */
 function asShown(shown: HeldDefinition, held: readonly HeldDefinition[]): HeldDefinition {
   const current = held.find(({ kind, name }) => kind === shown.kind && name === shown.name);
   if (current?.digest === shown.digest || (current === undefined && shown.kind === "skill")) return shown;

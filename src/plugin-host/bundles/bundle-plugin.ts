@@ -5,11 +5,11 @@ import type { Bundle, BundleOptions } from "./bundle.ts";
 import { createBundleHooks } from "./hooks/run-hook.ts";
 import { loadBundle } from "./load-bundle.ts";
 
-/** What a host's configuration may say about a bundle. */
+/** The configuration of a bundle. */
 interface BundleConfig {
   /** False: its hooks do not run. */
   readonly hooks: boolean;
-  /** What its own client would ask a person for, by name. */
+  /** The values that the bundle's own client would ask the user for, by name. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
@@ -24,12 +24,12 @@ const configSchema = {
 
 const bundles = new WeakMap<Plugin, Bundle>();
 
-/** The bundle that a plugin was made of. */
+/** The bundle from which a plugin was created. */
 export function bundleOf(plugin: Plugin): Bundle | undefined {
   return bundles.get(plugin);
 }
 
-/** A bundle as a plugin: what it brings is added as any plugin adds it. */
+/** Creates a plugin that adds the components of a bundle. */
 export function bundlePlugin(bundle: Bundle, options: BundleOptions): Plugin {
   const plugin = definePlugin({
     name: bundle.name,
@@ -37,8 +37,8 @@ export function bundlePlugin(bundle: Bundle, options: BundleOptions): Plugin {
     configSchema,
     activate(api) {
       const { hooks, settings } = api.config as unknown as BundleConfig;
-      const isAsked = Object.keys(settings).length > 0;
-      activate(isAsked ? loadBundle(bundle.folder, { ...options, settings }) : bundle, hooks, api);
+      const hasSettings = Object.keys(settings).length > 0;
+      activate(hasSettings ? loadBundle(bundle.folder, { ...options, settings }) : bundle, hooks, api);
     },
   });
   bundles.set(plugin, bundle);
@@ -57,7 +57,7 @@ function activate(bundle: Bundle, withHooks: boolean, api: PluginApi): void {
   if (context !== undefined) api.addHooks(context);
 }
 
-/** Puts a bundle's context files before each new conversation. A resumed one has them in its history. */
+/** Hooks that add a bundle's context files to each new conversation. A resumed one has them in its history. */
 export function contextHooks({ context, name }: Bundle): SessionHooks | undefined {
   if (context.length === 0) return undefined;
   const additionalContext = context

@@ -11,9 +11,9 @@ import { type Confined, confinePath, isInside, realPathOfDeepest } from "../../i
 import { readTextFile } from "../../io/read-bounded.ts";
 import type { PluginAgent, PluginCommand } from "../plugin-api.ts";
 
-/** A folder with skills, agents, hooks and servers that was made for some agent, as it was read. Immutable. */
+/** A plugin folder with skills, agents, hooks and servers that was made for some agent. Immutable. */
 export interface Bundle {
-  /** The folder's name where the manifest gives none, or cannot be read. */
+  /** The folder's name if the manifest gives none or cannot be read. */
   readonly name: string;
   readonly version?: string;
   readonly description?: string;
@@ -22,24 +22,24 @@ export interface Bundle {
   readonly folder: string;
   /** Absolute. Absent: the folder has no manifest. */
   readonly manifestFile?: string;
-  /** Its manifest forbids to use it, or cannot be read: nothing of it counts. */
+  /** Whether nothing of it is used, because its manifest is invalid or cannot be read. */
   readonly isRefused: boolean;
-  /** Absolute: skill folders, or folders of them. */
+  /** Absolute paths of skill folders, or of folders of them. */
   readonly skillDirectories: readonly string[];
-  /** The names of the skill folders, as they were when it was read. */
+  /** The names of its skills when it was read. */
   readonly skills: readonly string[];
   readonly agents: readonly PluginAgent[];
   readonly commands: readonly PluginCommand[];
   readonly hooks: readonly HookCommand[];
-  /** As the options of a session take them: literal. */
+  /** Configurations in the form of session options, without variables. */
   readonly mcpServers: ReadonlyMap<string, object>;
-  /** Files whose text is put before every conversation. */
+  /** Files whose text is added to every conversation. */
   readonly context: readonly BundleContext[];
-  /** What is wrong with it, each part on its own. */
+  /** Its problems. Each affects only one component. */
   readonly diagnostics: readonly Diagnostic[];
-  /** The files whose change may make it another: all but those of its skills, which are loaded by themselves. */
+  /** The files whose change may change the bundle. Its skills are not included, since the skill store watches them. */
   readonly files: ReadonlySet<string>;
-  /** The folder in which it may keep what is to last. It is made when something of the bundle needs it. */
+  /** The folder in which it may store data, which is created on first use. */
   readonly data: BundleData;
 }
 
@@ -49,12 +49,12 @@ export interface BundleContext {
   readonly text: string;
 }
 
-/** What a marketplace says about a bundle that it lists. */
+/** The entry of a bundle in a marketplace. */
 export interface ListedEntry extends Pick<Sources, "given" | "replacesSkills"> {
   readonly name: string;
   readonly version: string | undefined;
   readonly description: string | undefined;
-  /** False: the entry is the whole definition, and a manifest must not name parts. True: it is added to the manifest. */
+  /** Whether the entry adds to the manifest. Otherwise it is the whole definition, and the manifest must not name components. */
   readonly isStrict: boolean;
   /** The marketplace's file. */
   readonly file: string;
@@ -63,55 +63,54 @@ export interface ListedEntry extends Pick<Sources, "given" | "replacesSkills"> {
 export interface BundleData {
   /** Absolute. */
   readonly path: string;
-  /** Makes it if it is not there. @throws the system's error. */
+  /** Creates the folder if it does not exist. @throws the system's error. */
   ensure(): string;
 }
 
 export interface BundleOptions {
-  /** Where sessions work: what bundles call the project or workspace. */
+  /** The working directory of sessions, which bundles call the project or workspace. */
   readonly workingDirectory: string;
-  /** Holds a folder for each bundle that wants to keep something. */
+  /** Holds a folder for each bundle that stores data. */
   readonly dataDirectory: string;
   /**
-   * Whether the programs that its hooks name may run. Whoever names a bundle in a configuration or option wants it whole;
-   * one that was found some other way should have them off.
+   * Whether the programs of its hooks may run. They should be off for a bundle that was not named in a configuration or option.
    */
   readonly hooks?: "run" | "off" | undefined;
-  /** True: nothing is made on the disk, so what it brings is only to be looked at. */
+  /** True: nothing is written to the disk, so the bundle can be inspected but not used. */
   readonly isDry?: boolean | undefined;
-  /** What its variables are filled with. Default: the process's. */
+  /** The environment for its variables. Default: that of the process. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
-  /** What a person was asked for, by name: `${user_config.name}` in its MCP servers. */
+  /** Settings from the user by name, for `${user_config.name}` in its MCP servers. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
-  /** What the marketplace that lists it says. Absent: what one in the folder says about the folder itself, if that has no manifest. */
+  /** Its entry in a marketplace. Absent: the entry for the folder itself in the folder's own marketplace, if it has no manifest. */
   readonly listed?: ListedEntry | undefined;
   readonly log: Logger;
 }
 
-/** Where in the manifest a path was named. */
+/** The place in a manifest that names a path. */
 interface NamedAt {
   readonly file: string;
   readonly start: Position | undefined;
 }
 
-const mostFiles = 1_000;
-const mostEntries = 5_000;
+const maxFiles = 1_000;
+const maxEntries = 5_000;
 
 interface BundleFilesOptions {
-  /** Links may lead anywhere in this folder: the checkout or installed package that the bundle is a part of. Default: the bundle's own. */
+  /** Links may lead anywhere in this folder: the checkout or installed package that contains the bundle. Default: the bundle's own. */
   readonly reach?: string;
-  /** Collects what was read or looked for. */
+  /** Collects the paths that were read or checked. */
   readonly seen?: Set<string>;
 }
 
 /**
- * The files of one bundle. Nothing outside of its folder is looked at, unless a link in it leads to another place of what
- * the bundle is a part of; what cannot be had is reported.
+ * The files of one bundle. Nothing outside its folder is read, unless a link leads there within `reach`. Paths that cannot be
+ * used are reported.
  */
 export class BundleFiles {
   readonly root: string;
   readonly diagnostics: Diagnostic[] = [];
-  /** What was read or looked for, and may change what the bundle is. */
+  /** The paths that were read or checked, whose change may change the bundle. */
   readonly seen: Set<string>;
   readonly #reach: string;
   readonly #linksOut = new Set<string>();
@@ -127,23 +126,23 @@ export class BundleFiles {
   }
 
   /**
-   * The absolute path of something in the bundle that is there; undefined, and reported if it leads out or was named. What
-   * a manifest names must be in the bundle itself, also where links lead.
+   * The absolute path of an existing file or folder of the bundle. Undefined: it does not exist, which is reported if a manifest
+   * names it, or it leads out of the bundle. A path from a manifest must stay inside the bundle itself, even through links.
    */
   find(path: string, named?: NamedAt): string | undefined {
     const confined = named === undefined ? this.#confine(path) : confinePath(this.root, path);
     const place = named ?? { file: join(this.root, path), start: undefined };
     if (!confined.ok) {
-      if (!this.#linksOut.has(path)) this.report(faultAt("error", "BUNDLE_PATH", `${confined.message} It is ignored.`, place));
+      if (!this.#linksOut.has(path)) this.report(errorAt("BUNDLE_PATH", `${confined.message} It is ignored.`, place));
       return undefined;
     }
     if (kindOf(confined.path) !== undefined) return confined.path;
     if (named !== undefined)
-      this.report(faultAt("error", "BUNDLE_FILE_MISSING", `${JSON.stringify(path.slice(0, 200))} does not exist. Fix the path.`, place));
+      this.report(errorAt("BUNDLE_FILE_MISSING", `${JSON.stringify(path.slice(0, 200))} does not exist. Fix the path.`, place));
     return undefined;
   }
 
-  /** Whether there is something at a path, and it stays inside. Only a link that leads out is reported. */
+  /** Whether a file or folder exists inside the bundle. Only a link that leads out is reported. */
   has(path: string, kind: "file" | "folder"): boolean {
     if (kind === "file") this.seen.add(join(this.root, path));
     const confined = this.#confine(path);
@@ -154,7 +153,7 @@ export class BundleFiles {
     return confined.ok && kindOf(confined.path) === kind;
   }
 
-  /** The text of a file of the bundle; what is wrong with it is reported. */
+  /** The text of a file of the bundle. Problems are reported. */
   read(file: string, maxBytes: number): string | undefined {
     this.seen.add(file);
     const read = readTextFile(file, maxBytes);
@@ -167,14 +166,14 @@ export class BundleFiles {
     return text;
   }
 
-  /** What a folder of the bundle holds, by name. What leads out of the bundle is reported and left out. */
+  /** The entries of a folder of the bundle, sorted by name. Those that lead out of the bundle are reported and left out. */
   list(folder: string): readonly { readonly path: string; readonly name: string; readonly kind: "file" | "folder" }[] {
     const entries = this.#entries(folder);
-    if (entries.length > mostEntries) {
-      const message = `This folder has ${entries.length} entries, but only the first ${mostEntries} are read. Split them into several folders.`;
+    if (entries.length > maxEntries) {
+      const message = `This folder has ${entries.length} entries, but only the first ${maxEntries} are read. Split them into several folders.`;
       this.report({ severity: "error", code: "BUNDLE_TOO_MANY", message, file: folder });
     }
-    return entries.slice(0, mostEntries).flatMap(({ name }) => {
+    return entries.slice(0, maxEntries).flatMap(({ name }) => {
       const path = join(folder, name);
       const confined = this.#confine(relative(this.root, path).split(sep).join("/"));
       if (!confined.ok) {
@@ -186,13 +185,13 @@ export class BundleFiles {
     });
   }
 
-  /** The files below a folder whose names fit, by path. A folder that is reached twice counts once. */
+  /** The files below a folder whose names match. A folder that links reach twice is read once. */
   walk(folder: string, fits: RegExp, depth: number): readonly string[] {
     const seen = new Set<string>();
     const files: string[] = [];
     const visit = (at: string, left: number): void => {
       const real = realpathSync.native(at);
-      if (seen.has(real) || files.length >= mostFiles) return;
+      if (seen.has(real) || files.length >= maxFiles) return;
       seen.add(real);
       for (const { path, name, kind } of this.list(at)) {
         if (kind === "file" && fits.test(name)) files.push(path);
@@ -200,10 +199,10 @@ export class BundleFiles {
       }
     };
     if (kindOf(folder) === "folder") visit(folder, depth);
-    return files.slice(0, mostFiles);
+    return files.slice(0, maxFiles);
   }
 
-  /** A path as the bundle's own files would name it. */
+  /** A path relative to the bundle. */
   nameOf(path: string): string {
     return relative(this.root, path).split(sep).join("/") || basename(this.root);
   }
@@ -228,42 +227,42 @@ export class BundleFiles {
   }
 }
 
-function faultAt(severity: Diagnostic["severity"], code: string, message: string, { file, start }: NamedAt): Diagnostic {
-  return { severity, code, message, file, ...(start && { range: { start } }) };
+function errorAt(code: string, message: string, { file, start }: NamedAt): Diagnostic {
+  return { severity: "error", code, message, file, ...(start && { range: { start } }) };
 }
 
-/** Whether there is a file at a path that is not the bundle's to read: a link out of it. */
+/** Whether a path is a link to a file outside the bundle. */
 export function isLinkOut(files: BundleFiles, path: string): boolean {
   return !files.has(path, "file") && kindOf(join(files.root, path)) === "file";
 }
 
-/** What lies at a path, links followed; undefined: nothing that could be read. */
+/** The kind of a path, following links. Undefined: nothing readable is there. */
 export function kindOf(path: string): "file" | "folder" | undefined {
   try {
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
     const stats = statSync(path);
     return stats.isDirectory() ? "folder" : stats.isFile() ? "file" : undefined;
   } catch {
-    // A link that leads nowhere, or a folder that must not be looked into: nothing that could be used.
+    // A broken link, or a path without permission.
     return undefined;
   }
 }
 
-/** A component that is named, or written, in a manifest or in the entry of a marketplace. */
+/** A component that a manifest or a marketplace entry names or contains. */
 export type PlacedSource = ComponentSource & {
-  /** The file that says so, and its text. */
+  /** The file of the manifest or marketplace, and its text. */
   readonly file: string;
   readonly text: string;
 };
 
-/** What is said of a bundle's components; a bundle without a manifest says nothing. */
+/** The definition of a bundle's components by its manifest and marketplace entry. */
 export interface Sources {
   readonly dialect: BundleDialect;
   readonly name: string;
   readonly given: Readonly<Partial<Record<ComponentKind, readonly PlacedSource[]>>>;
-  /** The usual folder of skills does not count, although the dialect adds it to those that are named. */
+  /** Whether the named skills replace the usual folder, even if the dialect adds them to it. */
   readonly replacesSkills: boolean;
-  /** The manifest, or the folder where there is none. */
+  /** The manifest, or the folder if there is none. */
   readonly manifestFile: string;
   /** Names of environment variables that its MCP servers get. */
   readonly variables: readonly string[];
@@ -276,7 +275,7 @@ export function placedIn(components: Components, file: string, text: string): So
   );
 }
 
-/** The components of both, the first's first. */
+/** The components of both definitions, in this order. */
 export function joinedSources(one: Sources["given"], other: Sources["given"]): Sources["given"] {
   const kinds = new Set([...Object.keys(one), ...Object.keys(other)]) as Set<ComponentKind>;
   return Object.fromEntries([...kinds].map((kind) => [kind, [...(one[kind] ?? []), ...(other[kind] ?? [])]]));

@@ -30,10 +30,10 @@ import { loadSkillFolders } from "./load-skill-folders.ts";
 import { ownEntry } from "./read-marketplace.ts";
 
 /**
- * Reads a folder that was made for some agent: what its manifest names, or what lies where that agent looks for it. Of
- * several manifests the first counts that brings anything. Each part fails on its own, with a diagnostic, but for hooks: a
- * bundle whose hooks cannot be read is refused. Nothing outside of the folder is read, unless a link leads there within the
- * same checkout or package, and nothing is run. Never throws.
+ * Reads a plugin folder that was made for some agent: the components that its manifest names, or those in the usual places. Of
+ * several manifests, the first that adds anything is used. An invalid component becomes a diagnostic and does not affect the
+ * others, except hooks: a bundle whose hooks cannot be read is refused. Nothing outside the folder is read, unless a link leads
+ * there within the same checkout or package, and no code runs. Never throws.
  */
 export function loadBundle(folder: string, options: BundleOptions): Bundle {
   const root = realPath(resolve(folder));
@@ -69,11 +69,11 @@ function loadManifest(root: string, seen: Set<string>, place: ManifestPlace | un
   const sources = sourcesOf(found, root, listed);
   const reach = sources.dialect === "agent-plugins" ? root : (installedRoot(root) ?? locationOf(root));
   const files = new BundleFiles(root, { reach, seen });
-  own.diagnostics.forEach((told) => void files.report(told));
+  own.diagnostics.forEach((found) => void files.report(found));
   try {
     return load(files, sources, options, found, listed);
   } catch (error) {
-    // Disks fail in between; whoever loads many bundles goes on with the others.
+    // A file may disappear while it is read. Other bundles must load all the same.
     files.report({
       severity: "error",
       code: "BUNDLE_UNREADABLE",
@@ -93,7 +93,9 @@ function load(files: BundleFiles, sources: Sources, options: BundleOptions, foun
   const commands = loadCommands(files, sources, promptPlaces(files.root, data, options));
   const hooks = loadHooks(files, sources, options.hooks ?? "run");
   if (hooks === undefined) {
-    files.report(hooksLost(sources.manifestFile));
+    const message =
+      "This plugin is rejected: its hooks are not valid, and they may be meant to block calls. Fix the problems reported about them.";
+    files.report({ severity: "error", code: "BUNDLE_HOOKS", message, file: sources.manifestFile });
     return refused(files, options, found);
   }
   const components = {
@@ -126,13 +128,7 @@ function isEmpty({ skills, agents, commands, hooks, mcpServers, context }: Omit<
   return mcpServers.size === 0 && [skills, agents, commands, hooks, context].every(({ length }) => length === 0);
 }
 
-function hooksLost(file: string): Diagnostic {
-  const message =
-    "This plugin is rejected: its hooks are not valid, and they may be meant to block calls. Fix the problems reported about them.";
-  return { severity: "error", code: "BUNDLE_HOOKS", message, file };
-}
-
-/** By Claude Code's rule, only one of the two may name parts if the entry is to be the whole definition. */
+/** As in Claude Code, the manifest must not name components if the entry is the whole definition. */
 function clashOf({ manifest, file }: Extract<FoundManifest, { kind: "read" }>, listed: ListedEntry): Diagnostic | undefined {
   const [kind] = Object.keys(manifest.components);
   if (listed.isStrict || kind === undefined) return undefined;
@@ -148,10 +144,11 @@ function listOf(places: readonly ManifestPlace[]): string {
   return places.length === 0 ? "" : `, and these are not read: ${places.map(({ path }) => path).join(", ")}`;
 }
 
-/** With what was wrong while manifests were looked for, and a note on those that do not count. */
+/** Adds the problems that were found while searching manifests, and a note about unused ones. */
 function finished(bundle: Bundle, { diagnostics: before }: BundleFiles, message: string | undefined): Bundle {
-  const known = new Set(bundle.diagnostics.map(({ file, message: told }) => `${file}\0${told}`));
-  const others = before.filter(({ file, message: told }) => !known.has(`${file}\0${told}`));
+  const keyOf = (found: Diagnostic): string => `${found.file}\0${found.message}`;
+  const known = new Set(bundle.diagnostics.map(keyOf));
+  const others = before.filter((found) => !known.has(keyOf(found)));
   const file = bundle.manifestFile ?? bundle.folder;
   const note: readonly Diagnostic[] = message === undefined ? [] : [{ severity: "info", code: "BUNDLE_MANIFESTS", message, file }];
   if (others.length + note.length === 0) return bundle;
@@ -194,7 +191,7 @@ function sourcesOf(found: FoundManifest, root: string, listed: ListedEntry | und
       variables,
     };
   }
-  // Claude Code's manifest may be left out, and its folders are what everybody else's are modelled on.
+  // Claude Code's manifest is optional, and other clients use folders like its own.
   return { dialect: "claude", name: nameOf(listed?.name ?? basename(root)), ...entry, manifestFile: listed?.file ?? root, variables: [] };
 }
 
@@ -207,7 +204,7 @@ function nameOf(text: string): string {
   );
 }
 
-/** Two plugins of one name keep their things apart, and one that is updated where it lies finds its own again. */
+/** The data folder depends on name and location, so that plugins with the same name do not share it, and an update keeps it. */
 function dataOf(name: string, root: string, { dataDirectory, isDry = false }: BundleOptions): BundleData {
   const path = join(dataDirectory, `${name.replace(/[^\w.-]+/g, "-")}-${createHash("sha256").update(root).digest("hex").slice(0, 12)}`);
   return {
@@ -227,7 +224,7 @@ function variablesOf(
 ): VariableLookup {
   const places = { folder: root, workspace: options.workingDirectory, home: homedir(), separator: sep };
   const known = createVariableLookup({ environment, places, settings: options.settings ?? {} });
-  // Made when somebody asks where it is: what is told of a folder should be true.
+  // The data folder is created when its path is first used.
   return (reference) => (reference.kind === "place" && reference.name === "data" ? data.ensure() : known(reference));
 }
 
@@ -249,23 +246,23 @@ function realPath(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // It is not there, or a link that leads nowhere: whoever looks for the folder says so.
+    // The folder does not exist, or is a broken link. The caller reports it.
     return path;
   }
 }
 
 type FoundManifest =
   | { readonly kind: "read"; readonly manifest: PluginManifest; readonly file: string; readonly text: string }
-  /** There is one, and it forbids to use the bundle. */
+  /** The manifest is invalid or cannot be read, so the bundle must not be used. */
   | { readonly kind: "refused"; readonly dialect: BundleDialect; readonly file: string }
   | { readonly kind: "absent" };
 
-/** Where a manifest was found, and whose it is there. */
+/** The path of a manifest and its dialect. */
 type ManifestPlace = (typeof manifestPlaces)[number];
 
 /**
- * Looks for a bundle's manifests where the dialects have theirs: in the order in which they count. One that is a link out of
- * the bundle is there, too: it must not give way to another.
+ * Finds the manifests of a bundle in the places of all dialects, by precedence. One that is a link out of the bundle counts too,
+ * since another manifest must not take its place.
  */
 function findManifests(files: BundleFiles): readonly ManifestPlace[] {
   const found = manifestPlaces.filter(({ path }) => files.has(path, "file") || isLinkOut(files, path));
@@ -273,7 +270,7 @@ function findManifests(files: BundleFiles): readonly ManifestPlace[] {
   return standard === undefined ? found : [standard, ...found.filter((place) => place !== standard)];
 }
 
-/** Reads a manifest that was found. It must lie in the bundle itself, also where links lead. */
+/** Reads a manifest, which must lie inside the bundle itself, even through links. */
 function readManifest(files: BundleFiles, { path, dialect }: ManifestPlace): FoundManifest {
   const file = join(files.root, path);
   const refused: FoundManifest = { kind: "refused", dialect, file };
@@ -286,8 +283,8 @@ function readManifest(files: BundleFiles, { path, dialect }: ManifestPlace): Fou
 }
 
 /**
- * Whether a folder is a bundle: by a manifest, or because it holds no code and has folders as plugins have them. What
- * holds code is asked for its module first.
+ * Whether a folder is a bundle: it has a manifest, or it has the usual folders of plugins and no code. A folder with code is a
+ * module first.
  */
 export function isBundleFolder(folder: string): boolean {
   if (hasManifest(folder)) return true;
@@ -299,7 +296,7 @@ export function isBundleFolder(folder: string): boolean {
 
 const codeFiles = ["package.json", ...["ts", "mts", "js", "mjs", "cjs"].map((extension) => `index.${extension}`)];
 
-/** Whether a folder says of itself that it is a bundle. */
+/** Whether a folder has the manifest of a bundle. */
 export function hasManifest(folder: string): boolean {
   const files = new BundleFiles(folder);
   return kindOf(folder) === "folder" && manifestPlaces.some(({ path }) => files.has(path, "file"));
@@ -307,7 +304,7 @@ export function hasManifest(folder: string): boolean {
 
 const standardPath = "plugin.json";
 
-/** The neutral format comes before those of single clients. */
+/** Whether the root manifest has the neutral format, which takes precedence over those of single clients. */
 function isStandard(files: BundleFiles): boolean {
   const read = files.has(standardPath, "file") ? readTextFile(join(files.root, standardPath), maxJsonBytes) : undefined;
   return read?.ok === true && /"\$schema"\s*:\s*"https:\/\/(?:www\.)?agent-plugins\.org\//.test(read.text);

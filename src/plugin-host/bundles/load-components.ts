@@ -9,16 +9,13 @@ import type { JsonPath } from "../../formats/text/json-document.ts";
 import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
 import type { PluginAgent, PluginCommand } from "../plugin-api.ts";
 import { type BundleContext, type BundleFiles, isLinkOut, kindOf, type Sources } from "./bundle.ts";
+import { componentPaths, usualPlaces } from "./component-paths.ts";
 import { createMatcher } from "./hooks/run-hook.ts";
 
-const dialectsWithAgents: ReadonlySet<string> = new Set(["claude", "copilot", "cursor", "gemini"]);
-
-/** Reads the agents of a bundle. Of one name the first counts, as the Copilot runtime has it. */
-export function loadAgents(files: BundleFiles, { dialect, given }: Sources, variables: VariableLookup): readonly PluginAgent[] {
-  if (!dialectsWithAgents.has(dialect)) return [];
-  const usual = files.has("agents", "folder") ? [join(files.root, "agents")] : [];
-  const places = given.agents?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
-  const found = (places ?? usual).flatMap((place) => (kindOf(place) === "file" ? [place] : files.walk(place, /\.md$/i, 2)));
+/** Reads the agents of a bundle. Of several with the same name the first is used, as in the Copilot runtime. */
+export function loadAgents(files: BundleFiles, sources: Sources, variables: VariableLookup): readonly PluginAgent[] {
+  const places = componentPaths(files, sources, "agents");
+  const found = places.flatMap((place) => (kindOf(place) === "file" ? [place] : files.walk(place, /\.md$/i, 2)));
   const byName = new Map<string, PluginAgent>();
   for (const file of new Set(found)) {
     const agent = loadAgent(files, file, variables);
@@ -35,24 +32,26 @@ function loadAgent(files: BundleFiles, file: string, variables: VariableLookup):
   const { agent, excludedTools, diagnostics } = parseAgentFile(text, file, { variables });
   diagnostics.forEach((found) => void files.report(found));
   if (agent === undefined || excludedTools.length === 0) return agent;
-  // More than its file allows is worse than nothing.
+  // Without disallowedTools the agent would have more tools than its file allows.
   const message = `Agent "${agent.name}" is ignored: disallowedTools is not supported for a plugin's agent. List its tools in "tools" instead.`;
   files.report({ severity: "warning", code: "AGENT_LEFT_OUT", message, file });
   return undefined;
 }
 
-const dialectsWithCommands: ReadonlySet<string> = new Set(["claude", "copilot", "cursor", "gemini"]);
-
 /**
- * Reads the commands of a bundle. As their own clients call them: `/plugin:name` for Claude Code and Copilot, `/name` for
- * Cursor, and for Gemini `/folder:name`.
+ * Reads the commands of a bundle. They have the names that their own clients use: `/plugin:name` for Claude Code and Copilot,
+ * `/name` for Cursor, and `/folder:name` for Gemini.
  */
 export function loadCommands(files: BundleFiles, sources: Sources, places: PromptPlaces): readonly PluginCommand[] {
   const { dialect, name } = sources;
-  if (!dialectsWithCommands.has(dialect)) return [];
   const isToml = dialect === "gemini";
   const byName = new Map<string, PluginCommand>();
-  for (const { file, path } of commandFiles(files, sources, isToml ? /\.toml$/i : /\.md$/i)) {
+  const found = componentPaths(files, sources, "commands").flatMap((place) => {
+    if (kindOf(place) === "file") return [{ file: place, path: basename(place) }];
+    const inFolder = files.walk(place, isToml ? /\.toml$/i : /\.md$/i, 3);
+    return inFolder.map((file) => ({ file, path: relative(place, file).split(sep).join("/") }));
+  });
+  for (const { file, path } of found) {
     const own = path.replace(/\.(?:md|toml)$/i, "").replaceAll("/", ":");
     const called = dialect === "claude" || dialect === "copilot" ? `${name}:${own}` : own;
     if (!/^[^\s/]{1,200}$/.test(called)) {
@@ -68,20 +67,6 @@ export function loadCommands(files: BundleFiles, sources: Sources, places: Promp
   return [...byName.values()];
 }
 
-function commandFiles(
-  files: BundleFiles,
-  { dialect, given }: Sources,
-  fits: RegExp,
-): readonly { readonly file: string; readonly path: string }[] {
-  const usual = files.has("commands", "folder") ? [join(files.root, "commands")] : [];
-  const named = given.commands?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
-  const all = dialect === "claude" || named === undefined ? [...usual, ...(named ?? [])] : named;
-  return [...new Set(all)].flatMap((place) => {
-    if (kindOf(place) === "file") return [{ file: place, path: place.split(sep).at(-1)! }];
-    return files.walk(place, fits, 3).map((file) => ({ file, path: relative(place, file).split(sep).join("/") }));
-  });
-}
-
 function toCommand(name: string, command: NonNullable<ParsedCommand["command"]>): PluginCommand {
   const { description } = command;
   return Object.freeze({
@@ -93,25 +78,18 @@ function toCommand(name: string, command: NonNullable<ParsedCommand["command"]>)
 
 const maxContextBytes = 262_144;
 
-/** Reads what a bundle puts before every conversation: Gemini's context files, and Cursor's rules that always apply. */
+/** Reads the text that a bundle adds to every conversation: Gemini's context files, and Cursor's rules that always apply. */
 export function loadContext(files: BundleFiles, sources: Sources): readonly BundleContext[] {
-  if (sources.dialect === "gemini") return contextFiles(files, sources);
-  return sources.dialect === "cursor" ? rules(files, sources) : [];
-}
-
-function contextFiles(files: BundleFiles, { given }: Sources): readonly BundleContext[] {
-  const usual = files.has("GEMINI.md", "file") ? [join(files.root, "GEMINI.md")] : [];
-  const named = given.context?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
-  return (named ?? usual).flatMap((file) => {
+  const context = componentPaths(files, sources, "context").flatMap((file) => {
     const text = files.read(file, maxContextBytes);
     return text === undefined || text.trim() === "" ? [] : [{ path: files.nameOf(file), text }];
   });
+  return [...context, ...loadRules(files, sources)];
 }
 
-function rules(files: BundleFiles, { given }: Sources): readonly BundleContext[] {
-  const usual = files.has("rules", "folder") ? [join(files.root, "rules")] : [];
-  const named = given.rules?.flatMap((source) => (source.kind === "path" ? (files.find(source.path, source) ?? []) : []));
-  const found = (named ?? usual).flatMap((place) => (kindOf(place) === "file" ? [place] : files.walk(place, /\.(?:mdc|md)$/i, 2)));
+function loadRules(files: BundleFiles, sources: Sources): readonly BundleContext[] {
+  const places = componentPaths(files, sources, "rules");
+  const found = places.flatMap((place) => (kindOf(place) === "file" ? [place] : files.walk(place, /\.(?:mdc|md)$/i, 2)));
   return [...new Set(found)].flatMap((file) => {
     const text = files.read(file, maxContextBytes);
     if (text === undefined) return [];
@@ -124,29 +102,23 @@ function rules(files: BundleFiles, { given }: Sources): readonly BundleContext[]
   });
 }
 
-const usualFiles: Readonly<Record<string, readonly string[]>> = {
-  claude: ["hooks/hooks.json"],
-  copilot: ["hooks.json", "hooks/hooks.json"],
-  codex: ["hooks/hooks.json"],
-  gemini: ["hooks/hooks.json"],
-};
-
 /**
- * Reads the hooks of a bundle. With `off` they are told and left out. Undefined: they cannot be read as they are written, so
- * the bundle must not be used, since they may be what keeps calls from being made.
+ * Reads the hooks of a bundle. With `off` they are reported and left out. Undefined: some cannot be read. The bundle must not be
+ * used then, since these hooks may be meant to block calls.
  */
 export function loadHooks(files: BundleFiles, sources: Sources, mode: "run" | "off"): readonly HookCommand[] | undefined {
-  const hooks = readAll(files, sources);
+  const hooks = readHooks(files, sources);
   if (mode === "run" || hooks === undefined || hooks.length === 0) return mode === "run" ? hooks : (hooks ?? []);
   const message = `The ${hooks.length} hooks of this plugin are disabled: the plugin is not named in the configuration or in an option.`;
   files.report({ severity: "info", code: "BUNDLE_HOOKS_OFF", message, file: sources.manifestFile });
   return [];
 }
 
-/** Undefined: some of them cannot be read. */
-function readAll(files: BundleFiles, { dialect, given }: Sources): readonly HookCommand[] | undefined {
+/** Undefined: some hooks cannot be read. */
+function readHooks(files: BundleFiles, sources: Sources): readonly HookCommand[] | undefined {
+  const { dialect, given } = sources;
   let isWhole = true;
-  const lost = (): readonly HookCommand[] => {
+  const unreadable = (): readonly HookCommand[] => {
     isWhole = false;
     return [];
   };
@@ -158,16 +130,16 @@ function readAll(files: BundleFiles, { dialect, given }: Sources): readonly Hook
   };
   const readFile = (file: string): readonly HookCommand[] => {
     const text = files.read(file, maxJsonBytes);
-    return text === undefined ? lost() : read(file, text);
+    return text === undefined ? unreadable() : read(file, text);
   };
-  // Claude Code takes what the manifest names on top of the usual file; everybody else, instead of it.
-  const places = dialect === "claude" || given.hooks === undefined ? (usualFiles[dialect] ?? []) : [];
-  const usual = places.filter((path) => files.has(path, "file") || isLinkOut(files, path)).slice(0, 1);
-  const ofUsual = usual.flatMap((path) => (isLinkOut(files, path) ? lost() : readFile(join(files.root, path))));
+  const usual = usualPlaces(sources, "hooks")
+    .filter((path) => files.has(path, "file") || isLinkOut(files, path))
+    .slice(0, 1);
+  const ofUsual = usual.flatMap((path) => (isLinkOut(files, path) ? unreadable() : readFile(join(files.root, path))));
   const named = given.hooks?.flatMap((source) => {
     if (source.kind === "inline") return read(source.file, source.text, source.at);
     const file = files.find(source.path, source);
-    if (file === undefined) return lost();
+    if (file === undefined) return unreadable();
     return usual.some((path) => join(files.root, path) === file) ? [] : readFile(file);
   });
   return isWhole ? [...ofUsual, ...(named ?? [])] : undefined;

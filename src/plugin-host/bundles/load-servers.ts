@@ -9,6 +9,7 @@ import type { JsonPath } from "../../formats/text/json-document.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { confinePath, isInside } from "../../io/confine-path.ts";
 import type { BundleData, BundleFiles, Sources } from "./bundle.ts";
+import { usualPlaces } from "./component-paths.ts";
 
 export interface ServerPlaces {
   readonly variables: VariableLookup;
@@ -16,21 +17,14 @@ export interface ServerPlaces {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-const usualFiles: Readonly<Record<string, readonly string[]>> = {
-  claude: [".mcp.json"],
-  copilot: [".mcp.json", ".github/mcp.json"],
-  codex: [".mcp.json"],
-  cursor: ["mcp.json", ".mcp.json"],
-};
-
-/** Reads the MCP servers of a bundle, by name, as a session takes them. Of one name the last counts. */
+/** Reads the MCP servers of a bundle, by name, in the form of session options. Of several with the same name the last is used. */
 export function loadServers(files: BundleFiles, sources: Sources, places: ServerPlaces): ReadonlyMap<string, object> {
   const servers = new Map<string, object>();
   const isStandard = sources.dialect === "agent-plugins";
   for (const server of isStandard ? standardServers(files, places) : dialectServers(files, sources, places)) {
     const checked = server.state === "ready" ? confine(files, server, isStandard, places) : server;
-    const config = checked && toConfig(checked, sources, files, places);
-    if (config !== undefined) servers.set(server.name, config);
+    if (checked?.state === "unconfigured") servers.set(server.name, checked.server);
+    if (checked?.state === "ready") servers.set(server.name, toServerConfig(withEnvironment(checked.spec, sources, files, places)));
   }
   return servers;
 }
@@ -56,26 +50,24 @@ function dialectServers(files: BundleFiles, sources: Sources, { variables }: Ser
     const text = files.read(file, maxJsonBytes);
     return text === undefined ? [] : read(file, text);
   };
-  // Claude Code takes what the manifest names on top of the usual file; everybody else, instead of it.
-  const places = dialect === "claude" || given.mcpServers === undefined ? (usualFiles[dialect] ?? []) : [];
-  const usual = places.filter((path) => files.has(path, "file")).slice(0, 1);
+  const usual = usualPlaces(sources, "mcpServers")
+    .filter((path) => files.has(path, "file"))
+    .slice(0, 1);
   const named = (given.mcpServers ?? []).flatMap((source) => {
-    if (source.kind === "inline") return read(source.file, source.text, wrapperOf(source.value, source.at));
+    if (source.kind === "inline") {
+      // Some manifests nest the servers in one more object, as a file of their own does.
+      const wrapper = ["mcpServers", "servers"].find((key) => Object.hasOwn(source.value, key));
+      return read(source.file, source.text, wrapper === undefined ? source.at : [...source.at, wrapper]);
+    }
     const file = files.find(source.path, source);
     return file === undefined || usual.some((path) => join(files.root, path) === file) ? [] : readFile(file);
   });
   return [...usual.flatMap((path) => readFile(join(files.root, path))), ...named];
 }
 
-/** Some wrap the servers once more, as in a file of their own. */
-function wrapperOf(value: Readonly<Record<string, unknown>>, at: JsonPath): JsonPath {
-  const inner = Object.hasOwn(value, "mcpServers") ? "mcpServers" : Object.hasOwn(value, "servers") ? "servers" : undefined;
-  return inner === undefined ? at : [...at, inner];
-}
-
 type ReadyServer = Extract<ParsedServer, { state: "ready" }>;
 
-/** Paths of the bundle's own programs and folders stay inside, also where links lead. */
+/** Refuses a server whose own program or folder lies outside the bundle, also through a link. */
 function confine(files: BundleFiles, server: ReadyServer, isStandard: boolean, places: ServerPlaces): ReadyServer | undefined {
   const { spec, name } = server;
   if (spec.type !== "stdio") return server;
@@ -103,20 +95,14 @@ function folderFault(files: BundleFiles, { cwd }: LocalServerSpec, { data }: Ser
   return confined?.ok ? undefined : "its working directory points out of the plugin.";
 }
 
-function toConfig(server: ParsedServer, sources: Sources, files: BundleFiles, places: ServerPlaces): object | undefined {
-  if (server.state === "unconfigured") return server.server;
-  if (server.state === "refused") return undefined;
-  return toServerConfig(withEnvironment(server.spec, sources, files, places));
-}
-
-/** What a plugin's programs are told of the plugin by their environment, as each client does it. */
+/** Adds the environment variables with which the dialect's client describes the plugin to its programs. */
 function withEnvironment(spec: McpServerSpec, { dialect, variables }: Sources, files: BundleFiles, places: ServerPlaces): McpServerSpec {
   if (spec.type !== "stdio" || spec.isDisabled) return spec;
-  const asked = variables.flatMap((name) => {
+  const requested = variables.flatMap((name) => {
     const value = places.environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  const env = { ...Object.fromEntries(asked), ...spec.env, ...placesOf(dialect, files.root, places.data) };
+  const env = { ...Object.fromEntries(requested), ...spec.env, ...placesOf(dialect, files.root, places.data) };
   return { ...spec, env };
 }
 

@@ -3,45 +3,35 @@ import { lintSkillDocument } from "../../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import { readSkill } from "../../skills/load/read-skill.ts";
 import { isSkillFolder } from "../../skills/load/skill-path.ts";
-import type { BundleFiles, PlacedSource, Sources } from "./bundle.ts";
+import type { BundleFiles, Sources } from "./bundle.ts";
+import { componentPaths } from "./component-paths.ts";
 
 interface SkillFolders {
   readonly skillDirectories: readonly string[];
-  /** Their names; for most, those of their folders. */
+  /** The names of the skills, usually those of their folders. */
   readonly skills: readonly string[];
 }
 
 /**
- * Finds a bundle's skills. A folder of skills is taken as a whole, so that what is added to it later is found too, unless
- * something in it must not be used: then the others are taken one by one.
+ * Finds a bundle's skills. A folder of skills is used as a whole, so that skills added later are found too, unless something in
+ * it must not be used: then its other skills are used one by one.
  */
-export function loadSkillFolders(files: BundleFiles, { dialect, name, given, replacesSkills }: Sources): SkillFolders {
-  if (dialect === "agent-plugins") return conformingSkills(files);
-  const named = given.skills ?? [];
-  const found = named.flatMap((source) => pathOf(files, source) ?? []);
-  // Claude Code takes the paths on top of the usual folder; everybody else, instead of it.
-  const usual = (dialect === "claude" && !replacesSkills) || given.skills === undefined ? [...usualFolder(files)] : [];
-  const all = [...new Set([...usual, ...found])];
+export function loadSkillFolders(files: BundleFiles, sources: Sources): SkillFolders {
+  if (sources.dialect === "agent-plugins") return conformingSkills(files);
+  // Some manifests name the file of a skill instead of its folder.
+  const paths = componentPaths(files, sources, "skills").map((path) =>
+    basename(path).toLowerCase() === "skill.md" ? dirname(path) : path,
+  );
+  const all = [...new Set(paths)];
   const root = all.length === 0 && files.has("SKILL.md", "file") ? [files.root] : [];
   const { skillDirectories, skills } = collect([...all, ...root].map((folder) => skillsIn(files, folder)));
-  return { skillDirectories, skills: skills.map((skill) => nameOf(skill, files, name)) };
-}
-
-function usualFolder(files: BundleFiles): readonly string[] {
-  return files.has("skills", "folder") ? [join(files.root, "skills")] : [];
-}
-
-function pathOf(files: BundleFiles, source: PlacedSource): string | undefined {
-  if (source.kind === "inline") return undefined;
-  const path = files.find(source.path, source);
-  // Some name the file itself.
-  return path !== undefined && basename(path).toLowerCase() === "skill.md" ? dirname(path) : path;
+  return { skillDirectories, skills: skills.map((skill) => nameOf(skill, files, sources.name)) };
 }
 
 interface FoundSkills {
   readonly directory: string;
   readonly skills: readonly string[];
-  /** Whether the directory itself may be taken. */
+  /** Whether everything in the directory may be used. */
   readonly isWhole: boolean;
 }
 
@@ -60,7 +50,7 @@ function collect(found: readonly FoundSkills[]): SkillFolders {
   };
 }
 
-/** A skill that is the bundle itself, or all of its folder of skills, is not called as that folder. */
+/** A skill has the name of its folder, unless that is the bundle itself or its folder of skills. */
 function nameOf(folder: string, files: BundleFiles, bundleName: string): string {
   if (folder !== files.root && folder !== join(files.root, "skills")) return basename(folder);
   const text = readSkill(folder, () => {});
@@ -68,7 +58,7 @@ function nameOf(folder: string, files: BundleFiles, bundleName: string): string 
   return isNamed ? text.name : bundleName;
 }
 
-/** By the Agent Plugins specification: the immediate children of `skills/`, and only those that conform to Agent Skills. */
+/** The Agent Plugins specification allows only the immediate children of `skills/` that conform to Agent Skills. */
 function conformingSkills(files: BundleFiles): SkillFolders {
   const folder = files.find("skills");
   if (folder === undefined) return { skillDirectories: [], skills: [] };
@@ -97,7 +87,7 @@ function conforms(files: BundleFiles, skill: string): boolean {
   }
   const faults = lintSkillDocument(text, { file, directoryName: basename(skill) }).filter(({ severity }) => severity === "error");
   const [first] = faults;
-  // A skill that is used is watched by whoever loads it; this one may come to be used.
+  // The skill store watches skills that are used. A skill that is not used is watched here, since an edit may make it usable.
   if (first === undefined) return files.seen.delete(file) || true;
   const message = `This skill does not conform to the Agent Skills specification, so it is ignored: ${first.message}`;
   files.report({ ...first, code: "BUNDLE_SKILL", message });

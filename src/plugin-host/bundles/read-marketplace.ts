@@ -6,7 +6,7 @@ import { parseJson } from "../../formats/text/json-document.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { BundleFiles, joinedSources, type ListedEntry, placedIn } from "./bundle.ts";
 
-/** A plugin of a marketplace; `folder` where it lies in the marketplace's own. */
+/** A plugin of a marketplace. `folder`: its path, if the marketplace's own folder contains it. */
 export interface ListedPlugin extends MarketplacePlugin {
   readonly folder?: string;
 }
@@ -22,7 +22,7 @@ export interface ReadMarketplace {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Reads the list of plugins that a folder holds; undefined: it holds none. Plugins that lie in the folder must stay inside. */
+/** Reads the marketplace of a folder. Undefined: it has none. Paths of plugins must stay inside the folder. */
 export function readMarketplace(folder: string, files: BundleFiles = new BundleFiles(folder)): ReadMarketplace | undefined {
   const path = marketplacePlaces.find((place) => files.has(place, "file"));
   if (path === undefined) return undefined;
@@ -44,25 +44,25 @@ export function readMarketplace(folder: string, files: BundleFiles = new BundleF
   };
 }
 
-/** What a marketplace says about one of its plugins. */
+/** The entry of a plugin in a marketplace. */
 export function entryOf({ folder, file, text }: Pick<ReadMarketplace, "folder" | "file" | "text">, plugin: ListedPlugin): ListedEntry {
   const { name, version, description, components, isStrict } = plugin;
-  // Claude Code: an entry for the marketplace's own folder that names skills has those only, so that several can share it.
+  // As in Claude Code, an entry for the marketplace's own folder has only the skills that it names, so that several can share it.
   const replacesSkills = plugin.folder === folder && components.skills !== undefined;
   return { name, version, description, given: placedIn(components, file, text), isStrict, replacesSkills, file };
 }
 
-/** An entry of a marketplace, in a form that can be stored beside a copy of the plugin's folder. */
+/** An entry of a marketplace in a form that can be stored with a copy of the plugin's folder. */
 export interface StoredEntry {
-  /** A marketplace that lists this plugin only. */
+  /** A marketplace with this plugin only. */
   readonly text: string;
   /** The marketplace's file, for diagnostics. */
   readonly file: string;
-  /** The plugin's folder was the marketplace's own. */
+  /** Whether the plugin's folder was the marketplace's own. */
   readonly isOwnFolder: boolean;
 }
 
-/** The entry of a plugin that a marketplace lists. */
+/** Converts the entry of a plugin for storage. */
 export function toStoredEntry({ folder, file, text }: ReadMarketplace, plugin: ListedPlugin): StoredEntry {
   const value = parseJson(text).document?.value;
   const plugins = isRecord(value) && Array.isArray(value["plugins"]) ? (value["plugins"] as readonly unknown[]) : [];
@@ -75,13 +75,13 @@ export function toStoredEntry({ folder, file, text }: ReadMarketplace, plugin: L
   };
 }
 
-/** Undefined: it cannot be read any more. */
+/** Restores a stored entry. Undefined: it is not valid. */
 export function fromStoredEntry({ text, file, isOwnFolder }: StoredEntry, folder: string): ListedEntry | undefined {
   const [plugin] = parseMarketplace(text, file).marketplace?.plugins ?? [];
   return plugin && entryOf({ folder, file, text }, isOwnFolder ? { ...plugin, folder } : plugin);
 }
 
-/** What the entries of a folder's own marketplace say about the folder itself, in one. Undefined: nothing. */
+/** Joins the entries of a folder's own marketplace for the folder itself. Undefined: there are none. */
 export function ownEntry(files: BundleFiles): ListedEntry | undefined {
   const marketplace = readMarketplace(files.root, new BundleFiles(files.root, { seen: files.seen }));
   const own = marketplace?.plugins.filter(({ folder }) => folder === files.root) ?? [];

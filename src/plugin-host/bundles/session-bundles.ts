@@ -8,22 +8,22 @@ import { contextHooks } from "./bundle-plugin.ts";
 import { createBundleHooks } from "./hooks/run-hook.ts";
 import { loadBundle } from "./load-bundle.ts";
 
-/** The bundles that one session names. */
+/** The bundles of one session. */
 export interface SessionBundles {
   readonly bundles: readonly Bundle[];
   readonly diagnostics: readonly Diagnostic[];
-  /** A session's options with what the bundles bring; what the options say themselves comes first. */
+  /** Adds the components of the bundles to session options. The options themselves take precedence. */
   addTo(options: SessionOptions): SessionOptions;
 }
 
 export interface SessionBundleOptions extends BundleOptions {
-  /** Ends the hooks that still run. */
+  /** Ends running hooks. */
   readonly signal: AbortSignal;
-  /** What marketplaces say about the bundles, by the folders that are given. */
+  /** Entries of marketplaces, by the given folders. */
   readonly entries?: ReadonlyMap<string, ListedEntry> | undefined;
 }
 
-/** Reads the bundles in folders that a session names. A relative one starts at the working directory. Never throws. */
+/** Reads the bundles of a session. Relative folders start at the working directory. Never throws. */
 export function loadSessionBundles(directories: readonly string[], options: SessionBundleOptions): SessionBundles {
   const { entries, ...shared } = options;
   const bundles = [...new Set(directories)].map((directory) => {

@@ -61,7 +61,7 @@ export interface AgentSelection {
 }
 
 /**
- * Puts a session's agents together with those that its host's plugins bring; of one name, the session's own counts.
+ * Combines a session's agents with those of its host's plugins. If two have the same name, the session's own is used.
  * @throws HostError `SESSION_OPTIONS` when two agents share a name, or `agent` names none.
  */
 export function resolveAgents(
@@ -113,20 +113,20 @@ function select(name: string, custom: readonly AgentProfile[]): AgentProfile {
 
 const selectedType = "subagent.selected";
 
-/** Tells which custom agent a session's conversation belongs to. */
+/** Announces which custom agent a session's conversation belongs to. */
 export interface AgentChanges {
-  /** Tells what was selected from the start, if nobody has been told yet. */
+  /** Announces the initial selection, unless that was done before. */
   begin(): void;
-  /** Tells what an update changed. */
+  /** Announces what an update changed. */
   changed(before: SessionAgents, now: SessionAgents): void;
 }
 
-/** The agent selected from the start is told when the first listener has come, or the first turn begins. */
+/** The initial selection is announced when the first listener was added, or when the first turn begins. */
 export function createAgentChanges(events: SessionEvents, initial: AgentProfile | undefined): AgentChanges {
-  let untold = initial;
+  let pending = initial;
   const begin = (): void => {
-    if (untold !== undefined) tellSelected(events, untold);
-    untold = undefined;
+    if (pending !== undefined) emitSelected(events, pending);
+    pending = undefined;
   };
   events.onSinkAdded((type) => {
     if (type === undefined || type === selectedType) queueMicrotask(begin);
@@ -135,20 +135,20 @@ export function createAgentChanges(events: SessionEvents, initial: AgentProfile 
     begin,
     changed(before, now) {
       begin();
-      if (!isSameAgents(before.custom, now.custom)) tellAgents(events, now);
+      if (!isSameAgents(before.custom, now.custom)) emitAgents(events, now);
       if (before.selected?.name === now.selected?.name) return;
-      if (now.selected !== undefined) tellSelected(events, now.selected);
+      if (now.selected !== undefined) emitSelected(events, now.selected);
       else if (events.wants("subagent.deselected")) events.append("subagent.deselected", {});
     },
   };
 }
 
-function tellSelected(events: SessionEvents, { name, displayName, tools }: AgentProfile): void {
+function emitSelected(events: SessionEvents, { name, displayName, tools }: AgentProfile): void {
   if (!events.wants(selectedType)) return;
   events.append(selectedType, { agentName: name, agentDisplayName: displayName, tools: tools ?? null });
 }
 
-function tellAgents(events: SessionEvents, { custom }: SessionAgents): void {
+function emitAgents(events: SessionEvents, { custom }: SessionAgents): void {
   if (!events.wants("session.custom_agents_updated")) return;
   const agents = custom.map(({ name, displayName, description, tools, model, isPlugins }) => ({
     id: name,

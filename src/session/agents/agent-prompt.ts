@@ -8,7 +8,7 @@ import type { AgentProfile } from "./agent-profiles.ts";
 /** What reading the instructions of a skill takes. */
 export type SkillSource = Pick<SessionServices, "events" | "log" | "skills">;
 
-/** What an agent is told of itself: its prompt, and the instructions of the skills that it has from the start. */
+/** The part of the system message about the agent itself: its prompt, and the instructions of its initial skills. */
 export async function agentPromptOf(
   { prompt, skills: names, name: agent }: AgentProfile,
   host: SkillSource,
@@ -42,13 +42,13 @@ interface SkillUse {
   readonly agentId?: string | undefined;
 }
 
-/** Tells that a skill's instructions went into a conversation. */
+/** Emits that a skill's instructions were added to a conversation. */
 export function emitSkillInvoked({ name, description, folder }: SkillEntry, content: string, { events, trigger, agentId }: SkillUse): void {
   if (!events.wants("skill.invoked")) return;
   events.append("skill.invoked", { name, path: folder ?? "", content, description, source: "custom", trigger }, agentId);
 }
 
-/** Keeps what the agent that a session has selected is told of itself, until the agent or one of its skills is another. */
+/** Caches the prompt of the agent that a session has selected until the agent or one of its skills changes. */
 export class AgentPromptCache {
   readonly #host: SkillSource;
   #profile: AgentProfile | undefined;

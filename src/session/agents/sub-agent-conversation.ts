@@ -56,7 +56,13 @@ export class ChildConversation implements TurnAgent, Disposable {
     this.#options = options;
     this.#host = host;
     this.history = new History({ agentId: this.agentId });
-    const hear = (event: SessionEvent): void => this.#hear(event);
+    const hear = (event: SessionEvent): void => {
+      if (event.agentId !== this.agentId) return;
+      this.history.add(event);
+      const { toolRequests, inputTokens, outputTokens } = event.data;
+      if (event.type === "assistant.message" && Array.isArray(toolRequests)) this.#toolCalls += toolRequests.length;
+      if (event.type === "assistant.usage") this.#tokens += numberOf(inputTokens) + numberOf(outputTokens);
+    };
     this.#sinks = heardTypes.map((type) => host.events.addSink(hear, type));
   }
 
@@ -125,14 +131,6 @@ export class ChildConversation implements TurnAgent, Disposable {
   /** Its messages are not followed any more. */
   [Symbol.dispose](): void {
     for (const sink of this.#sinks) sink[Symbol.dispose]();
-  }
-
-  #hear(event: SessionEvent): void {
-    if (event.agentId !== this.agentId) return;
-    this.history.add(event);
-    const { toolRequests, inputTokens, outputTokens } = event.data;
-    if (event.type === "assistant.message" && Array.isArray(toolRequests)) this.#toolCalls += toolRequests.length;
-    if (event.type === "assistant.usage") this.#tokens += numberOf(inputTokens) + numberOf(outputTokens);
   }
 }
 

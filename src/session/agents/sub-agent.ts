@@ -94,16 +94,27 @@ export class SubAgent {
   /** Never rejects. */
   async #work(): Promise<void> {
     const begun = performance.now();
-    this.#tell("subagent.started", { agentDescription: this.profile.description });
+    this.#emit("subagent.started", { agentDescription: this.profile.description });
     let end = await this.#converse();
     while (end.kind === "ended" && this.conversation.hasNews && !this.signal.aborted) end = await this.#converse();
     const durationMs = Math.round(performance.now() - begun);
     this.#workedMs += durationMs;
     this.#isWorking = false;
-    this.#conclude(end, durationMs);
+    const { toolCalls, tokens } = this.conversation.tally;
+    const cost = { durationMs, totalToolCalls: toolCalls, ...(tokens > 0 && { totalTokens: tokens }) };
+    if (end.kind === "failed") {
+      this.status = "failed";
+      this.#host.log.error(`Sub-agent "${this.id}" failed.`, { agent: this.profile.name, error: end.error });
+      this.#emit("subagent.failed", { error: errorMessage(end.error), ...cost });
+      return;
+    }
+    const isStopped = end.kind === "aborted" || this.signal.aborted;
+    this.status = isStopped ? "cancelled" : "completed";
+    this.replies.push(end.kind === "ended" ? (end.reply?.content ?? "") : "");
+    this.#emit("subagent.completed", { ...(isStopped && { cancelled: true }), ...cost });
   }
 
-  /** Lets it answer, and go on while a hook wants it to and it may still ask its model. */
+  /** Lets it answer, and continue while a hook wants that and its budget of model requests lasts. */
   async #converse(): Promise<TurnEnd> {
     const { hooks } = this.#host;
     const { name: agentName, displayName: agentDisplayName, description: agentDescription } = this.profile;
@@ -125,22 +136,7 @@ export class SubAgent {
     }
   }
 
-  #conclude(end: TurnEnd, durationMs: number): void {
-    const { toolCalls, tokens } = this.conversation.tally;
-    const cost = { durationMs, totalToolCalls: toolCalls, ...(tokens > 0 && { totalTokens: tokens }) };
-    if (end.kind === "failed") {
-      this.status = "failed";
-      this.#host.log.error(`Sub-agent "${this.id}" failed.`, { agent: this.profile.name, error: end.error });
-      this.#tell("subagent.failed", { error: errorMessage(end.error), ...cost });
-      return;
-    }
-    const isStopped = end.kind === "aborted" || this.signal.aborted;
-    this.status = isStopped ? "cancelled" : "completed";
-    this.replies.push(end.kind === "ended" ? (end.reply?.content ?? "") : "");
-    this.#tell("subagent.completed", { ...(isStopped && { cancelled: true }), ...cost });
-  }
-
-  #tell(type: string, more: object): void {
+  #emit(type: string, more: object): void {
     const { events } = this.#host;
     if (!events.wants(type)) return;
     const { model } = this.#options;

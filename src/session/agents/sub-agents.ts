@@ -47,7 +47,7 @@ interface SubAgentsOptions {
   profiles(): ReadonlyMap<string, AgentProfile>;
   /** Begins the conversation of an agent. */
   converse(request: ChildRequest): ChildConversation;
-  /** Says something to the session's own agent, and has it go on if it is at rest. */
+  /** Sends a message to the session's own agent, which continues if it is idle. */
   notify(message: string): void;
   /** The session is not idle until this settles. */
   background(work: Promise<unknown>): void;
@@ -72,7 +72,7 @@ export class SubAgents {
     this.#host = host;
   }
 
-  /** Starts one. It works by itself; `agent.settled` tells when it is done. */
+  /** Starts one. It works by itself; `agent.settled` resolves when it is done. */
   start(request: TaskRequest, { toolCallId, agent: scope }: TaskCall): TaskStart {
     const profile = this.#host.profiles().get(request.agentType);
     const parent = this.ofScope(scope);
@@ -104,24 +104,24 @@ export class SubAgents {
     return { kind: "started", agent };
   }
 
-  /** Once an agent is done, tells whoever started it. */
+  /** Notifies the agent's parent once the agent is done. */
   notifyWhenSettled(agent: SubAgent): void {
-    const told = agent.settled.then(() => {
+    const notified = agent.settled.then(() => {
       if (this.#isClosed) return;
       const message = agentText.notification(agent.facts);
       if (agent.parent === undefined) this.#host.notify(message);
       // One that is done was not waiting for this.
       else if (isRunning(agent.parent)) agent.parent.ask(message);
     });
-    this.#host.background(told);
+    this.#host.background(notified);
   }
 
-  /** Says something to an agent, whoever says it; one that is done goes to work again, and its end is told. */
-  tell(agent: SubAgent, message: string): void {
+  /** Sends a message to an agent. A finished one starts to work again, and its end is announced. */
+  send(agent: SubAgent, message: string): void {
     if (this.#isClosed) return;
     const wasRunning = isRunning(agent);
     agent.ask(message);
-    // Of one that is at work, whoever waits for it is told already.
+    // The parent of one that is at work is notified already.
     if (!wasRunning) this.notifyWhenSettled(agent);
   }
 

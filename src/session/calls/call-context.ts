@@ -86,7 +86,7 @@ export class CallContext implements ToolContext {
   }
 }
 
-/** What the tools that a session brings itself know of a call, beyond what every handler is told. */
+/** What the tools that a session brings itself know of a call, beyond what every handler receives. */
 interface SessionCall {
   readonly session: SessionServices;
   /** The conversation that the call belongs to. */
@@ -137,11 +137,11 @@ class Invocation {
   }
 }
 
-/** Tells of a call's progress, or of a line for a log: to whoever made the call, and by an event. */
+/** Reports a call's progress, or a log line, to the caller and as an event. */
 export function emitProgress(run: RunningCall, host: CallServices, update: Progress): void {
-  tellCaller(run, host, update);
+  notifyCaller(run, host, update);
   const { events } = host;
-  if (update.level !== undefined) tellLogLine(run, host, update);
+  if (update.level !== undefined) emitLogLine(run, host, update);
   else if (events.wants(progressed))
     events.append(progressed, { toolCallId: run.call.id, progressMessage: progressText(update) }, run.agent.agentId);
 }
@@ -150,7 +150,7 @@ const progressed = "tool.execution_progress";
 // The Copilot SDK has no event for what a tool logs, and this one for what it has none for.
 const notified = "session.custom_notification";
 
-function tellCaller(run: RunningCall, host: CallServices, update: Progress): void {
+function notifyCaller(run: RunningCall, host: CallServices, update: Progress): void {
   const { onProgress } = run.agent;
   if (onProgress === undefined) return;
   try {
@@ -160,7 +160,7 @@ function tellCaller(run: RunningCall, host: CallServices, update: Progress): voi
   }
 }
 
-function tellLogLine(run: RunningCall, { events }: CallServices, { level, message, data }: Progress): void {
+function emitLogLine(run: RunningCall, { events }: CallServices, { level, message, data }: Progress): void {
   if (!events.wants(notified)) return;
   const line = { level, ...(message !== undefined && { message }), ...(data !== undefined && { data }) };
   const payload = { toolCallId: run.call.id, toolName: run.call.name, ...line };
@@ -182,17 +182,17 @@ interface Asker {
   readonly agentId?: string | undefined;
   /** The MCP server that wants it asked. */
   readonly serverName: string | undefined;
-  /** Whoever waits for what asks: asked before all others. */
+  /** Handlers of the caller: asked before the attached clients. */
   readonly answers: AskHandlers | undefined;
   readonly key: string | undefined;
-  /** Fires when nobody wants the answer any more. */
+  /** Fires when the answer is not needed any more. */
   signal(): AbortSignal;
 }
 
 /**
- * Asks on behalf of a call whoever may answer: first whoever made the call, then those who are attached. The call's
+ * Asks on behalf of a call: first its caller, then the attached clients. The call's
  * clock stands still meanwhile.
- * @throws HostError `ASK_UNANSWERED` when nobody answered, or a server is not to ask.
+ * @throws HostError `ASK_UNANSWERED` when no client answered, or a server is not allowed to ask.
  */
 export async function askForCall<K extends AskKind>(
   run: RunningCall,
@@ -213,8 +213,8 @@ export async function askForCall<K extends AskKind>(
 }
 
 /**
- * Asks first whoever waits for what asks, then those who are attached, as far as a server may ask at all.
- * @throws HostError `ASK_UNANSWERED` when nobody answered, or a server is not to ask.
+ * Asks the caller first, then the attached clients, as far as a server is allowed to ask.
+ * @throws HostError `ASK_UNANSWERED` when no client answered, or a server is not allowed to ask.
  */
 export async function askAround<K extends AskKind>(
   { toolCallId, agentId, answers, serverName, key, signal }: Asker,
@@ -224,11 +224,11 @@ export async function askAround<K extends AskKind>(
 ): Promise<Asks[K]["answer"]> {
   if (serverName !== undefined && isDenied(kind, host.servers.policy)) throw deniedByPolicy(kind, serverName);
   const maySample = kind === "sampling" && host.servers.policy.sampling === "allow";
-  // A model is there to answer: nobody need be waited for.
+  // A model can answer, so there is no need to wait for a client.
   const waits = host.config.waitForAttachments && !maySample;
   const outcome = await host.asks.open(kind, data, { toolCallId, agentId, waits, signal, caller: answers, key, serverName });
   if (outcome.kind === "answered") return outcome.answer;
-  if (!isNobody(outcome) || !maySample) throw unanswered(kind, outcome);
+  if (!isUnavailable(outcome) || !maySample) throw unanswered(kind, outcome);
   return (await host.sample(data as Asks["sampling"]["data"], signal())) as Asks[K]["answer"];
 }
 
@@ -236,8 +236,8 @@ function isDenied(kind: AskKind, policy: ServerPolicy): boolean {
   return (kind === "elicitation" || kind === "sampling") && policy[kind] === "deny";
 }
 
-function isNobody(outcome: AskOutcome): boolean {
-  return outcome.kind === "ended" && outcome.reason === "nobody";
+function isUnavailable(outcome: AskOutcome): boolean {
+  return outcome.kind === "ended" && outcome.reason === "unavailable";
 }
 
 function unanswered(kind: AskKind, outcome: AskOutcome): HostError {

@@ -47,7 +47,7 @@ export function interruptionOf(run: RunningCall, { reason }: Interruption): Sett
   return settlementOf(run, "timeout", { timeoutMs: run.timeout }, `The deadline of ${run.timeout} ms passed.`);
 }
 
-/** What every hook is told of its call. A sub-agent's hooks get the sub-agent as their session, as the Copilot SDK has it. */
+/** The common input of all hooks of a call. Hooks of a sub-agent get the sub-agent as their session, as in the Copilot SDK. */
 export function hookInput(run: RunningCall, host: CallServices): HookInput & { readonly toolName: string; readonly toolArgs: unknown } {
   return {
     sessionId: run.agent.agentId ?? host.sessionId,

@@ -63,7 +63,7 @@ function threw(run: RunningCall, host: CallServices, error: unknown): SettledCal
   return { code: "threw", result: { ...resultOfThrow(error), ...(sessionLog !== "" && { sessionLog }) } };
 }
 
-/** A tool without a handler: whoever pushed it answers, or whoever is attached. No clock runs meanwhile. */
+/** A tool without a handler: the clients that pushed it answer, or any attached one. The deadline does not apply. */
 function askForResult(run: RunningCall, host: CallServices, tool: Tool): SettledCall | Promise<SettledCall> {
   const owners = host.ownersOf(tool);
   const data = {

@@ -16,7 +16,7 @@ import { Interruption, type RunningCall, type SettledCall } from "./running-call
 import type { CallOutcome } from "./tool-call.ts";
 
 /**
- * Lets the hooks see what a call that ran came to, tells the events of it and gives its outcome. Never rejects; a
+ * Runs the hooks that observe a result, emits the result and returns the call's outcome. Never rejects; a
  * promise only if a hook returned one or the result is too long.
  */
 export function concludeCall(run: RunningCall, host: CallServices, ran: SettledCall): CallOutcome | Promise<CallOutcome> {
@@ -41,7 +41,7 @@ function observe(run: RunningCall, host: CallServices, ran: SettledCall): Settle
   return postToolUseFailure.length === 0 ? ran : runObservers(run, host, "postToolUseFailure", postToolUseFailure, ran, 0);
 }
 
-/** An observer that fails is passed over: what it should have seen has happened. */
+/** An observer that fails is ignored: what it observes has already happened. */
 function runObservers<K extends "postToolUse" | "postToolUseFailure">(
   run: RunningCall,
   host: CallServices,
@@ -125,7 +125,7 @@ function finish(run: RunningCall, host: CallServices, { code, result }: SettledC
 
 const noMessages: readonly string[] = Object.freeze([]);
 
-/** What a tool wants written down, but not told to the model. */
+/** Logs the details of a result that the model does not see. */
 function logDetails(run: RunningCall, host: CallServices, { resultType, error, sessionLog, toolTelemetry }: ToolResult): void {
   if (error === undefined && sessionLog === undefined && toolTelemetry === undefined) return;
   const details = { ...logFacts(run, host), resultType, error, sessionLog, toolTelemetry };

@@ -45,7 +45,7 @@ function pass(run: RunningCall, output: PreToolUseOutput): void {
     return;
   }
   if (modifiedArgs !== undefined) run.args = modifiedArgs;
-  // Of several hooks the most careful one counts: one that wants somebody asked outweighs one that allows.
+  // Of several hooks the most careful one counts: one that requires a question outweighs one that allows.
   if (decision === undefined || run.hookDecision === "ask") return;
   run.hookDecision = decision;
   run.hookReason = reason;

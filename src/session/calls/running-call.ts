@@ -23,7 +23,7 @@ export interface CallRegistry {
   readonly waiting: Set<RunningCall>;
 }
 
-/** What a call came to, before anybody was told. */
+/** The result of a call, before it was announced. */
 export interface SettledCall {
   readonly code: OutcomeCode;
   readonly result: ToolResult;
@@ -43,7 +43,7 @@ export class RunningCall implements PreparedCall, Timed {
 
   kind: PreparedCall["kind"] = "run";
   isTaken = false;
-  /** Its handler has answered, or nobody waits for it any more. */
+  /** Its handler has answered, or the call was ended from outside. */
   isOver = false;
   tool: Tool | undefined = undefined;
   /** Keeps the tool's generation while the call waits to run. */
@@ -196,7 +196,7 @@ export class RunningCall implements PreparedCall, Timed {
     this.#life.deadlines.delete(this);
   }
 
-  /** Somebody is being asked: neither this call's clock runs, nor that of a call that waits for this one. */
+  /** A question is open: the clock of this call stops, and so do those of the calls that wait for it. */
   pause(): void {
     this.parent?.pause();
     if (this.#pauses++ > 0 || !this.#isTicking) return;
@@ -211,7 +211,7 @@ export class RunningCall implements PreparedCall, Timed {
     this.watchClock();
   }
 
-  /** Progress: the deadline starts anew, also for a call that waits for this one. */
+  /** Progress: the deadline starts again, also for a call that waits for this one. */
   restartClock(): void {
     this.parent?.restartClock();
     if (!this.#isTicking) return;

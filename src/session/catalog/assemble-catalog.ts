@@ -6,6 +6,7 @@ import { checkToolName } from "../../tools/tool-name.ts";
 import type { CatalogView } from "./catalog-view.ts";
 import { type FilterNotice, noticesOf } from "./filter-notices.ts";
 import type { CatalogSource, HiddenTool, LosingTool, LossRule, ToolCatalog } from "./tool-catalog.ts";
+import { kindsByRank } from "./tool-catalog.ts";
 import { type FilterVerdict, namespacedName } from "./tool-filter.ts";
 import { chooseDeferral, type Deferral, toolSearchNames } from "./tool-search.ts";
 
@@ -23,7 +24,7 @@ export function assembleCatalog(sources: readonly CatalogSource[], view: Catalog
   return new AssembledCatalog(contest, offer(visible, deferral), hidden, view);
 }
 
-/** What may be called, split into what a model is told of and what it has to find. */
+/** What may be called, split into what a model sees and what it has to search for. */
 interface Offer {
   readonly executables: ReadonlyMap<string, Tool>;
   readonly advertised: readonly ToolDefinition[];
@@ -118,7 +119,6 @@ interface Contest {
   readonly diagnostics: Diagnostic[];
 }
 
-const kindsByRank: readonly ToolKind[] = ["builtin", "mcp", "skill", "plugin", "external"];
 const rankOf = Object.fromEntries(kindsByRank.map((kind, rank) => [kind, rank])) as { readonly [K in ToolKind]: number };
 
 /** Decides who has each name. Sources are taken from the lowest kind to the highest, so a later tool always meets what it must beat. */

@@ -27,7 +27,7 @@ export class DiscoveredTools {
     return this.#advertised;
   }
 
-  /** Shows tools from now on. Gives the names that were deferred and not shown before; others are passed over. */
+  /** Shows tools from now on. Returns the names that were deferred and not shown before; ignores the others. */
   show({ deferred }: ToolCatalog, names: readonly unknown[]): readonly string[] {
     const added: string[] = [];
     for (const name of names) {

@@ -50,7 +50,7 @@ interface SessionCatalogOptions {
 }
 
 /**
- * Holds a session's catalog. What it was made of may change at any time: with somebody listening it is then made anew
+ * Holds a session's catalog. Its sources may change at any time: if there are listeners, it is assembled again
  * in the next microtask, once for all changes before it, and otherwise when it is next read.
  */
 export class SessionCatalog {
@@ -60,12 +60,12 @@ export class SessionCatalog {
   #isScheduled = false;
   #holds = 0;
   #isClosed = false;
-  /** Counts the different catalogs that listeners were told of. */
+  /** Counts the different catalogs that were announced. */
   #version = 0;
-  #toldSignature: string | undefined;
+  #announcedSignature: string | undefined;
   #isReady = false;
   readonly #loggedNotices = new Set<string>();
-  readonly #toldNotices = new Set<string>();
+  readonly #announcedNotices = new Set<string>();
   readonly #vanished = new Set<string>();
 
   constructor(options: SessionCatalogOptions) {
@@ -81,7 +81,7 @@ export class SessionCatalog {
     return this.#catalog!;
   }
 
-  /** The built-in names of now, without telling anybody of a catalog. */
+  /** The current built-in names, without announcing a catalog. */
   builtinNames(): ReadonlySet<string> {
     if (!this.#isStale) return this.#catalog!.builtinNames;
     try {
@@ -108,19 +108,19 @@ export class SessionCatalog {
     this.#schedule();
   }
 
-  /** With somebody listening: makes it anew if it is stale, and tells what was not told yet. */
+  /** If there are listeners: assembles it again if it is stale, and announces what was not announced yet. */
   refresh(): void {
     if (this.#isClosed || !this.#hasListener()) return;
     try {
       if (this.#isStale) this.#rebuild();
       else this.#announce();
-      this.#sayNotices();
+      this.#emitNotices();
     } catch {
       // The rebuild has reported it; the next reader meets it again.
     }
   }
 
-  /** Collects every change until `end`, which tells of all of them at once. */
+  /** Collects all changes until `end`, which announces them at once. */
   hold(): { end(): void } {
     this.#holds++;
     return {
@@ -131,23 +131,23 @@ export class SessionCatalog {
     };
   }
 
-  /** Tells somebody who has just come what there is. */
+  /** Announces the current catalog to a client that has just attached. */
   greet(): void {
     if (this.#isStale) this.#schedule();
-    else if (this.#version > 0) this.#tell();
+    else if (this.#version > 0) this.#emitUpdated();
   }
 
-  /** The sources are there: names in filters that fit nothing can be told of. */
+  /** The sources are loaded: from now on, names in filters that match nothing are reported. */
   setReady(): void {
     this.#isReady = true;
     this.#schedule();
   }
 
-  /** The filters are others: nothing is said of their names before the next `setReady`, and then anew. */
+  /** The filters have changed: their names are reported again after the next `setReady`. */
   forgetNotices(): void {
     this.#isReady = false;
     this.#loggedNotices.clear();
-    this.#toldNotices.clear();
+    this.#announcedNotices.clear();
   }
 
   close(): void {
@@ -174,53 +174,45 @@ export class SessionCatalog {
       this.#isStale = false;
       this.#catalog = next;
       if (next === before) return;
-      this.#noteVanished(before, next);
+      if (before !== undefined) for (const name of vanishedBetween(before, next)) this.#vanished.add(name);
+      for (const name of this.#vanished) if (next.executables.has(name)) this.#vanished.delete(name);
     } catch (error) {
-      this.#reportFailure(error);
+      const { events, log } = this.#options;
+      const message = `The tools could not be refreshed; the session keeps the previous ones: ${errorMessage(error)}`;
+      log.error(message, { error: toError(error) });
+      if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
       if (before === undefined) throw error;
       this.#isStale = false;
       return;
     }
     this.#announce();
-    this.#sayNotices();
+    this.#emitNotices();
   }
 
   #announce(): void {
     if (this.#isClosed || !this.#options.events.wants(updated)) return;
     const { signature } = this.#catalog!;
-    if (signature === this.#toldSignature) return;
-    this.#toldSignature = signature;
+    if (signature === this.#announcedSignature) return;
+    this.#announcedSignature = signature;
     this.#version++;
-    this.#tell();
+    this.#emitUpdated();
   }
 
-  #tell(): void {
+  #emitUpdated(): void {
     const { events, model } = this.#options;
     if (events.wants(updated)) events.append(updated, { model: model() ?? "", version: this.#version });
   }
 
-  #noteVanished(before: ToolCatalog | undefined, next: ToolCatalog): void {
-    if (before !== undefined) for (const name of vanishedBetween(before, next)) this.#vanished.add(name);
-    for (const name of this.#vanished) if (next.executables.has(name)) this.#vanished.delete(name);
-  }
-
-  #sayNotices(): void {
+  #emitNotices(): void {
     const { events, log } = this.#options;
     if (!this.#isReady || this.#isStale) return;
     for (const { key, name, problem, message } of this.#catalog!.notices) {
       if (!this.#loggedNotices.has(key)) log.info(message, { name, problem });
       this.#loggedNotices.add(key);
-      if (this.#toldNotices.has(key) || !events.wants(info)) continue;
-      this.#toldNotices.add(key);
+      if (this.#announcedNotices.has(key) || !events.wants(info)) continue;
+      this.#announcedNotices.add(key);
       events.append(info, { infoType: "tool_filter", message });
     }
-  }
-
-  #reportFailure(error: unknown): void {
-    const { events, log } = this.#options;
-    const message = `The tools could not be refreshed; the session keeps the previous ones: ${errorMessage(error)}`;
-    log.error(message, { error: toError(error) });
-    if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
   }
 }
 

@@ -28,9 +28,9 @@ import type { ToolCatalog } from "./tool-catalog.ts";
 interface ToolDefinitionSource {
   /** There are skills that the model may load. */
   readonly skills: boolean;
-  /** Somebody can answer questions, or fill in forms. */
+  /** A client can answer questions, or fill in forms. */
   readonly userInput: "question" | "form" | undefined;
-  /** A plan is worked on, and somebody can decide about it. */
+  /** A plan is being made, and a client can approve it. */
   readonly planning: boolean;
   /** The agents that can be given tasks; none where there is no model for them. */
   readonly agents: readonly AgentProfile[];
@@ -92,7 +92,7 @@ export class SessionToolset {
     };
   }
 
-  /** Whether somebody came or left, so that the session brings other tools now than when it was last asked. */
+  /** Whether clients attached or detached, so that the session would bring other tools than when it was last asked. */
   get isStale(): boolean {
     return this.#couldAsk !== undefined && this.#couldAsk !== this.#canAsk();
   }
@@ -103,7 +103,7 @@ export class SessionToolset {
     return this.#assemble(this.#host.config.view, 0);
   }
 
-  /** Takes over what the model was shown before the session was gone on with. */
+  /** Restores what the model was shown before the session was resumed. */
   replay(events: readonly SessionEvent[]): void {
     this.disclosure.restore(toolsDiscoveredIn(events));
   }
@@ -126,7 +126,7 @@ export class SessionToolset {
 
   #userInput(): ToolDefinitionSource["userInput"] {
     const { agentMode, asksByForm } = this.#host.config.turn;
-    // Who works alone asks nobody.
+    // Autopilot never asks the user.
     if (agentMode === "autopilot") return undefined;
     if (asksByForm && this.#host.clients.canAsk("elicitation")) return "form";
     return this.#host.clients.canAsk("userInput") ? "question" : undefined;
@@ -164,7 +164,7 @@ export class SessionToolset {
     );
   }
 
-  /** The system message of a sub-agent. It is made once: what it was told stays. */
+  /** The system message of a sub-agent. It is assembled once and does not change. */
   #instructionsOf(profile: AgentProfile, agentId: string, view: () => CatalogView): () => Promise<string> {
     const { events } = this.#host;
     let made: Promise<string> | undefined;

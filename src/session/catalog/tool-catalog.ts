@@ -3,8 +3,11 @@ import type { Tool, ToolDefinition, ToolKind } from "../../tools/tool.ts";
 import type { FilterNotice } from "./filter-notices.ts";
 import type { FilterVerdict } from "./tool-filter.ts";
 
+/** Of two sources with the same name for something, the one of the later kind wins: for tools, prompts and resources alike. */
+export const kindsByRank: readonly ToolKind[] = ["builtin", "mcp", "skill", "plugin", "external"];
+
 /**
- * What a session can call and what its model is told of: immutable, made as a whole, shared by all sessions with the
+ * What a session can call and what its model sees: immutable, assembled as a whole, shared by all sessions with the
  * same sources and view. Its order depends on kinds and names alone, so that a reload moves nothing.
  */
 export interface ToolCatalog {
@@ -12,7 +15,7 @@ export interface ToolCatalog {
   readonly candidates: readonly Tool[];
   /** Name to tool, for every tool that may be called. */
   readonly executables: ReadonlyMap<string, Tool>;
-  /** What a model is told of: data, no callbacks. */
+  /** What a model sees: data, no callbacks. */
   readonly advertised: readonly ToolDefinition[];
   /** Callable but not advertised: the model finds them by searching. */
   readonly deferred: ReadonlySet<string>;
@@ -53,7 +56,7 @@ export type LossRule =
 export interface LosingTool {
   readonly tool: Tool;
   readonly rule: LossRule;
-  /** The tool that has the name; undefined when nobody could have it. */
+  /** The tool that has the name; undefined when no tool could have it. */
   readonly winner: Tool | undefined;
 }
 

@@ -112,15 +112,13 @@ function keysOf(text: string): readonly PatternKey[] | undefined {
   const colon = text.indexOf(":");
   const kind = colon < 0 ? undefined : kindOfPrefix.get(text.slice(0, colon));
   if (kind !== undefined) return keysOfPrefixed(kind, text.slice(colon + 1));
-  if (text.includes("/")) return keysOfNamespaced(text);
+  if (text.includes("/")) {
+    const whole = text.endsWith("/*") ? text.slice(0, -2) : undefined;
+    const value = whole ?? text;
+    if (value === "" || value.includes("*") || value.startsWith("/") || value.endsWith("/")) return undefined;
+    return [{ axis: whole === undefined ? "path" : "all of", value }];
+  }
   return text === "" || colon >= 0 || text.includes("*") ? undefined : [{ axis: "name", value: text }];
-}
-
-function keysOfNamespaced(text: string): readonly PatternKey[] | undefined {
-  const whole = text.endsWith("/*") ? text.slice(0, -2) : undefined;
-  const value = whole ?? text;
-  if (value === "" || value.includes("*") || value.startsWith("/") || value.endsWith("/")) return undefined;
-  return [{ axis: whole === undefined ? "path" : "all of", value }];
 }
 
 function keysOfPrefixed(kind: ToolKind, value: string): readonly PatternKey[] | undefined {

@@ -11,12 +11,12 @@ import type { ToolCatalog } from "./tool-catalog.ts";
 export interface Deferral {
   /** Whether a tool may be called but is not advertised. */
   isDeferred(tool: Tool): boolean;
-  /** The tool that finds them, unless somebody provides one of their own. */
+  /** The tool that finds them, unless a source provides its own. */
   readonly search: Tool | undefined;
 }
 
 /**
- * Decides which tools a model is not told of from the start. Nothing is deferred that could never be found: where a
+ * Decides which tools are hidden from a model until it searches for them. Nothing is deferred that could never be found: where a
  * filter takes the search away, every tool is advertised.
  */
 export function chooseDeferral(
@@ -36,7 +36,7 @@ function isSearch({ definition }: Tool): boolean {
   return toolSearchNames.includes(definition.name);
 }
 
-// The kinds that come in numbers nobody chose. Built-in tools and plugins are chosen one by one.
+// The kinds that come in large numbers. Built-in tools and plugins are chosen one by one.
 const deferrableKinds: ReadonlySet<ToolKind> = new Set(["mcp", "external", "skill"]);
 
 function isDeferred(tool: Tool): boolean {
@@ -121,7 +121,7 @@ function compile(pattern: string): RE2JS | PatternFault {
     const compiled = RE2JS.compile(pattern, RE2JS.CASE_INSENSITIVE);
     return compiled.programSize() > maxProgramSize ? "too large" : compiled;
   } catch {
-    // Whatever it says is about the engine; the model is told what it may write.
+    // The engine's message would not help; the model reads which syntax is allowed.
     return "not a regular expression";
   }
 }
@@ -159,7 +159,7 @@ function walk(
   return left;
 }
 
-/** Finds tools that the model has not been told of. What it finds is advertised in the conversation from then on. */
+/** Finds tools that the model has not seen. What it finds is advertised in the conversation from then on. */
 export const toolSearch: Tool = createSessionTool({
   name: "tool_search_tool_regex",
   description:

@@ -6,12 +6,12 @@ import type { Asks } from "../../tools/tool.ts";
 import type { SessionEvents } from "../history/events.ts";
 import { type AskEnd, type AskFacts, type AskKind, type AskKindRow, type AskOutcome, askKinds, readAnswer } from "./request-kinds.ts";
 
-/** Answers one kind of ask in this process; `noResult` leaves it to somebody else. */
+/** Answers one kind of question in this process; `noResult` leaves it to another client. */
 export type AskHandler<K extends AskKind> = (data: Asks[K]["data"], invocation: AskInvocation) => unknown;
 
 export type AskHandlers = { readonly [K in AskKind]?: AskHandler<K> };
 
-/** Somebody who may be asked: by callbacks in this process, or by the events and `answer`. */
+/** A client that may be asked: by callbacks in this process, or by the events and `answer`. */
 interface Answerer {
   readonly id: string;
   readonly answers: ReadonlySet<AskKind>;
@@ -55,15 +55,14 @@ export class ClientRequests {
     const anyAsk = ask as unknown as PendingRequest;
     this.#open.add(anyAsk);
     if (options.caller?.[kind] === undefined) this.#offerToAttached(anyAsk);
-    else this.#offerToCaller(anyAsk, options.caller);
+    else {
+      const handlers = options.caller;
+      anyAsk.isCallers = true;
+      anyAsk.candidates.add(callerId);
+      this.#announce(anyAsk);
+      this.#offer(anyAsk, { id: callerId, answers: noKinds, handlers });
+    }
     return ask.outcome ?? this.#outcomeOf(ask, options.signal?.());
-  }
-
-  #offerToCaller(ask: PendingRequest, handlers: AskHandlers): void {
-    ask.isCallers = true;
-    ask.candidates.add(callerId);
-    this.#announce(ask);
-    this.#offer(ask, { id: callerId, answers: noKinds, handlers });
   }
 
   #offerToAttached(ask: PendingRequest): void {
@@ -71,11 +70,11 @@ export class ClientRequests {
     if (!ask.isCallers) this.#announce(ask);
     ask.isCallers = false;
     for (const id of [...ask.candidates]) this.#offer(ask, this.#answerers.get(id));
-    if (ask.candidates.size === 0 && !ask.options.waits) this.#end(ask, "nobody");
+    if (ask.candidates.size === 0 && !ask.options.waits) this.#end(ask, "unavailable");
   }
 
   /**
-   * Answers a question on behalf of somebody attached. False: it is not open any more, or not theirs to answer.
+   * Answers a question on behalf of a client. False: it is closed already, or this client may not answer it.
    * @throws HostError `ANSWER_INVALID` when it is not an answer of that kind, except for a permission, which is then denied.
    */
   answer(id: string, answer: unknown, from: string): boolean {
@@ -126,17 +125,17 @@ export class ClientRequests {
     if (this.#events.wants(requested)) this.#events.append(requested, toRequested(ask.data, this.#facts(ask)), ask.options.agentId);
   }
 
-  /** Hands the question to somebody's callback, where there is one. */
+  /** Calls a client's callback with the question, if there is one. */
   #offer(ask: PendingRequest, answerer: Answerer | undefined): void {
     if (ask.outcome !== undefined || answerer === undefined) return;
     const handler = answerer.handlers[ask.kind] as AskHandler<AskKind> | undefined;
     if (handler === undefined) return;
     try {
-      const returned = handler(ask.data, ask.tell(answerer.id, this.#sessionId));
-      if (!isThenable(returned)) this.#heard(ask, returned, answerer.id);
+      const returned = handler(ask.data, ask.createInvocation(answerer.id, this.#sessionId));
+      if (!isThenable(returned)) this.#received(ask, returned, answerer.id);
       else
         returned.then(
-          (answer) => this.#heard(ask, answer, answerer.id),
+          (answer) => this.#received(ask, answer, answerer.id),
           (error) => this.#failed(ask, error, answerer.id),
         );
     } catch (error) {
@@ -144,7 +143,7 @@ export class ClientRequests {
     }
   }
 
-  #heard(ask: PendingRequest, answer: unknown, from: string): void {
+  #received(ask: PendingRequest, answer: unknown, from: string): void {
     if (ask.outcome !== undefined || this.#reply(ask, answer, from)) return;
     this.#log.warning(`A callback returned a value that is not an answer to a question of kind "${ask.kind}".`, {
       sessionId: this.#sessionId,
@@ -170,11 +169,11 @@ export class ClientRequests {
     return true;
   }
 
-  /** Somebody does not answer: that ends it when no other can, unless it waits for who may still come. */
+  /** A client does not answer. That ends the question when no other can, unless it waits for clients that may still attach. */
   #withdraw(ask: PendingRequest, from: string, waits: boolean): void {
     ask.candidates.delete(from);
     if (ask.isCallers) this.#offerToAttached(ask);
-    else if (ask.candidates.size === 0 && !waits) this.#end(ask, "nobody");
+    else if (ask.candidates.size === 0 && !waits) this.#end(ask, "unavailable");
   }
 
   #end(ask: PendingRequest, reason: AskEnd): void {
@@ -196,7 +195,7 @@ export class ClientRequests {
   }
 }
 
-/** Whoever a question is for may answer it, whatever else they answer. */
+/** A client that the question is addressed to may answer it, whatever other kinds it answers. */
 function mayAnswer(answerer: Answerer, { kind, options }: PendingRequest): boolean {
   return options.from === undefined ? answerer.answers.has(kind) : options.from.includes(answerer.id);
 }
@@ -212,7 +211,7 @@ export interface ClientRequest<K extends AskKind = AskKind> {
   readonly agentId?: string;
 }
 
-/** What whoever answers is told of a question beside its data. */
+/** What a callback receives beside the data of a question. */
 export interface AskInvocation {
   readonly sessionId: string;
   /** The call that asks, where one does. */
@@ -221,27 +220,27 @@ export interface AskInvocation {
   readonly agentId?: string;
   /** What the answer is filed under where several are asked for at once. */
   readonly key?: string;
-  /** Fires when the question is withdrawn: its call was ended, or somebody else answered. */
+  /** Fires when the question is withdrawn: its call was ended, or another client answered. */
   readonly signal: AbortSignal;
 }
 
 interface AskOptions {
   readonly toolCallId?: string | undefined;
   readonly agentId?: string | undefined;
-  /** Only these may answer, and nobody who comes later. Absent: all who answer this kind. */
+  /** Only these may answer, and no client that attaches later. Absent: all that answer this kind. */
   readonly from?: readonly string[] | undefined;
-  /** Somebody who could answer may still come: the question stays open though nobody is there. */
+  /** A client that can answer may still attach: the question stays open without one. */
   readonly waits?: boolean;
   /** Ends the question with `cancelled`. Read only when the question stays open. */
   readonly signal?: (() => AbortSignal) | undefined;
-  /** Whoever made the call that asks: asked before all others, who are asked only when they leave it. */
+  /** Handlers of the caller: asked before the attached clients, which are asked only when the caller passes. */
   readonly caller?: AskHandlers | undefined;
   readonly key?: string | undefined;
   /** The MCP server that wants it asked. */
   readonly serverName?: string | undefined;
 }
 
-/** A question on its way: who was told of it, and what it came to. */
+/** An open question: which handlers received it, and its outcome. */
 class PendingRequest<K extends AskKind = AskKind> implements ClientRequest<K> {
   readonly kind: K;
   readonly data: Asks[K]["data"];
@@ -251,8 +250,8 @@ class PendingRequest<K extends AskKind = AskKind> implements ClientRequest<K> {
   isCallers = false;
   outcome: AskOutcome<K> | undefined;
   settled: ((outcome: AskOutcome<K>) => void) | undefined;
-  /** What its handlers were told. */
-  readonly #told = new Map<string, Invocation>();
+  /** What its handlers received, by client. */
+  readonly #invocations = new Map<string, Invocation>();
   #id: string | undefined;
 
   constructor(kind: K, data: Asks[K]["data"], options: AskOptions) {
@@ -261,7 +260,7 @@ class PendingRequest<K extends AskKind = AskKind> implements ClientRequest<K> {
     this.options = options;
   }
 
-  /** Made when it is first read: most questions are answered at once by a callback, and nobody sees their id. */
+  /** Created when it is first read: most questions are answered at once by a callback and never need an id. */
   get id(): string {
     this.#id ??= randomUUID();
     return this.#id;
@@ -271,16 +270,16 @@ class PendingRequest<K extends AskKind = AskKind> implements ClientRequest<K> {
     return askKinds[this.kind] as AskKindRow<K>;
   }
 
-  tell(answerer: string, sessionId: string): AskInvocation {
+  createInvocation(answerer: string, sessionId: string): AskInvocation {
     const invocation = new Invocation(sessionId, this.options);
-    this.#told.set(answerer, invocation);
+    this.#invocations.set(answerer, invocation);
     return invocation;
   }
 
-  /** Tells the handlers whose answer is not wanted any more. */
+  /** Aborts the handlers whose answer is not needed any more. */
   withdraw(outcome: AskOutcome<K>): void {
     const answeredBy = outcome.kind === "ended" ? undefined : outcome.from;
-    for (const [answerer, invocation] of this.#told) if (answerer !== answeredBy) invocation.withdraw();
+    for (const [answerer, invocation] of this.#invocations) if (answerer !== answeredBy) invocation.withdraw();
   }
 }
 

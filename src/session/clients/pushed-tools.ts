@@ -29,7 +29,7 @@ export interface Pusher {
 
 /**
  * Makes tools of a pushed list. A schema that is not that of an object leaves its tool out with a diagnostic.
- * @throws HostError for the whole list: `TOOL_INVALID` when an entry is no tool, `TOOL_NAME_ILLEGAL` with the nearest
+ * @throws HostError for the whole list: `TOOL_INVALID` when an entry is not a tool, `TOOL_NAME_ILLEGAL` with the nearest
  * legal name, `TOOL_NAME_TAKEN` when two entries share a name and differ.
  */
 export function readPushedTools(list: readonly ToolLike[], pusher: Pusher): PushedTools {
@@ -48,7 +48,7 @@ export function readPushedTools(list: readonly ToolLike[], pusher: Pusher): Push
   return { tools: [...tools.values()], diagnostics };
 }
 
-/** Takes over every tool that did not change, so that whoever holds one sees that it did not. */
+/** Keeps the object of every tool that did not change, so that comparing by identity shows that it did not. */
 export function keepUnchanged(
   before: readonly Tool[],
   pushed: readonly Tool[],

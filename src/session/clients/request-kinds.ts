@@ -6,12 +6,12 @@ export type AskKind = keyof Asks;
 /** How an ask ended. */
 export type AskOutcome<K extends AskKind = AskKind> =
   | { readonly kind: "answered"; readonly answer: Asks[K]["answer"]; readonly from: string }
-  /** Somebody answered something that cannot be read as an answer. */
+  /** The answer could not be understood. */
   | { readonly kind: "unclear"; readonly from: string }
   | { readonly kind: "ended"; readonly reason: AskEnd };
 
-/** `nobody`: none who could answer is there, or all of them passed. `detached`: the last who could answer left. */
-export type AskEnd = "nobody" | "detached" | "cancelled" | "closed";
+/** `unavailable`: no client can answer, or all passed. `detached`: the last client that could answer detached. */
+export type AskEnd = "unavailable" | "detached" | "cancelled" | "closed";
 
 /** Who asks, for the events. */
 export interface AskFacts {
@@ -23,7 +23,7 @@ export interface AskFacts {
 }
 
 /**
- * What somebody answered. `unable`: that nobody is there to answer. `left`: that it is somebody else's to answer.
+ * What a client answered. `unable`: it has no user. `left`: it leaves the answer to another client.
  * Undefined: nothing that is an answer of this kind.
  */
 export function readAnswer<K extends AskKind>(kind: K, answer: unknown): Asks[K]["answer"] | "unable" | "left" | undefined {
@@ -31,7 +31,7 @@ export function readAnswer<K extends AskKind>(kind: K, answer: unknown): Asks[K]
   return fields["kind"] === noResult.kind ? "left" : (askKinds[kind] as AskKindRow<K>).parse(fields);
 }
 
-/** Leaves a question to somebody else, whoever may still come. */
+/** Leaves a question to another client, also to one that attaches later. */
 export const noResult: { readonly kind: "no-result" } = Object.freeze({ kind: "no-result" });
 
 type AnswerFields = Readonly<Record<string, unknown>>;
@@ -191,7 +191,7 @@ function parseToolAnswer(fields: AnswerFields): ToolAnswer | undefined {
 
 // The kinds of results that the Copilot SDK knows for `permission.completed`.
 function permissionResult(outcome: AskOutcome<"permission">): object {
-  if (outcome.kind === "ended" && outcome.reason !== "nobody") return { kind: "cancelled", reason: outcome.reason };
+  if (outcome.kind === "ended" && outcome.reason !== "unavailable") return { kind: "cancelled", reason: outcome.reason };
   if (outcome.kind !== "answered") return { kind: "denied-no-approval-rule-and-could-not-request-from-user" };
   const { answer } = outcome;
   if ("decision" in answer) {

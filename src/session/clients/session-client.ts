@@ -10,7 +10,7 @@ import { createOwnClient, hasOwnHandler } from "./host-client.ts";
 import { keepUnchanged, type PushedTools, readPushedTools, type ToolsDiff } from "./pushed-tools.ts";
 import type { AskKind } from "./request-kinds.ts";
 
-/** Where a client stands: of two that push tools of one name, the earlier level's is used. */
+/** The precedence of a client: if two push tools with the same name, the one with the earlier level is used. */
 type AttachmentLevel = "host" | "connection" | "extension";
 
 export interface AttachmentOptions {
@@ -23,7 +23,7 @@ export interface AttachmentOptions {
   readonly handlers?: AskHandlers;
 }
 
-/** Somebody connected to a session: it owns the tools it pushed and the questions it may answer. */
+/** A client that is connected to a session: it owns the tools it pushed and the questions it may answer. */
 export interface Attachment extends AsyncDisposable {
   readonly id: string;
   readonly level: AttachmentLevel;
@@ -104,7 +104,12 @@ export class SessionClients {
         return client.snapshot.tools;
       },
       setTools: (all) => this.#setTools(client, all),
-      [Symbol.asyncDispose]: async () => this.#detach(client),
+      [Symbol.asyncDispose]: async () => {
+        if (!this.#clients.delete(client.id)) return;
+        if (client.snapshot.tools.length > 0) this.#options.onToolsChanged(true);
+        this.#options.asks.detach(client.id);
+        if (client.answers.size > 0) this.#options.onAnswerersChanged();
+      },
     };
   }
 
@@ -161,13 +166,6 @@ export class SessionClients {
       const other = peers.find((peer) => isAnother(peer.byName.get(name), tool));
       if (other !== undefined) throw peerTaken(name, client, other);
     }
-  }
-
-  #detach(client: Client): void {
-    if (!this.#clients.delete(client.id)) return;
-    if (client.snapshot.tools.length > 0) this.#options.onToolsChanged(true);
-    this.#options.asks.detach(client.id);
-    if (client.answers.size > 0) this.#options.onAnswerersChanged();
   }
 }
 

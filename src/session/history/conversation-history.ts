@@ -18,7 +18,7 @@ interface OpenCalls {
 /**
  * Reads the events of one conversation:
  * - `user.message`: what the model was sent (`transformedContent`, else `content`), with its images. Also what the host
- *   tells the model by itself, such as a skill's context, is such an event, with a `source`.
+ *   adds by itself, such as a skill's context, is such an event, with a `source`.
  * - `assistant.message`: its text and `toolRequests`. A request may carry `argumentsText`, the model's own words, and
  *   `argumentsError`; the message and each request a `replay` for the endpoint.
  * - `tool.execution_complete`: the result, and `arguments` where a hook rewrote them.
@@ -36,15 +36,24 @@ export class History {
     this.#agentId = agentId;
   }
 
-  /** Takes in the next event. Those of other conversations and those that are no part of one are passed over. */
+  /** Adds the next event. Ignores events of other conversations, and those that are not part of one. */
   add({ type, data, agentId }: SessionEvent): void {
     if (agentId !== this.#agentId) return;
-    if (type === "user.message") this.#say(userMessage(data));
-    else if (type === "assistant.message") this.#answer(data);
+    if (type === "user.message") {
+      const transformed = data["transformedContent"];
+      const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
+      const images = imagesOf(data["attachments"]);
+      const message: ChatMessage = { role: "user", content: images.length === 0 ? content : [{ type: "text", text: content }, ...images] };
+      (this.#open?.later ?? this.#messages).push(message);
+    } else if (type === "assistant.message") this.#answer(data);
     else if (type === "tool.execution_complete") this.#finish(data);
     else if (type === "session.compaction_start") this.#compacting = this.#messages.length;
     else if (type === "session.compaction_complete") this.#compact(data);
-    else if (type === "session.context_cleared") this.#clear();
+    else if (type === "session.context_cleared") {
+      this.#messages.length = 0;
+      this.#open = undefined;
+      this.#compacting = 0;
+    }
   }
 
   /**
@@ -53,10 +62,6 @@ export class History {
    */
   messages(): readonly ChatMessage[] {
     return this.#open === undefined ? [...this.#messages] : [...this.#messages, ...rendered(this.#open)];
-  }
-
-  #say(message: ChatMessage): void {
-    (this.#open?.later ?? this.#messages).push(message);
   }
 
   #answer(data: Data): void {
@@ -79,12 +84,6 @@ export class History {
   #compact({ success, summaryContent }: Data): void {
     if (success !== true || typeof summaryContent !== "string") return;
     this.#messages.splice(0, this.#compacting, { role: "user", content: compactedContext(summaryContent) });
-    this.#compacting = 0;
-  }
-
-  #clear(): void {
-    this.#messages.length = 0;
-    this.#open = undefined;
     this.#compacting = 0;
   }
 
@@ -111,15 +110,13 @@ function resultMessage(call: ModelToolCall, completion: Data | undefined): ChatM
   const result = recordOf(completion["result"]);
   const content = typeof result["content"] === "string" ? result["content"] : textOf(recordOf(completion["error"])["message"]);
   const images = imagesOf(result["binaryResultsForLlm"]);
-  const notes = notesOf(result["binaryResultsForLlm"]);
+  // Models are not shown binary results other than images.
+  const notes = listOf(result["binaryResultsForLlm"]).flatMap((item) => {
+    const { data, mimeType, description } = recordOf(item);
+    if (typeof data !== "string" || typeof mimeType !== "string" || mimeType.startsWith("image/")) return [];
+    return [unseenNote({ mimeType, description: textOf(description), bytes: Buffer.byteLength(data, "base64") })];
+  });
   return { role: "tool", toolCallId: call.id, content: [content, ...notes].join("\n"), ...(images.length > 0 && { images }) };
-}
-
-function userMessage(data: Data): ChatMessage {
-  const transformed = data["transformedContent"];
-  const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
-  const images = imagesOf(data["attachments"]);
-  return { role: "user", content: images.length === 0 ? content : [{ type: "text", text: content }, ...images] };
 }
 
 /** The images among binary results or attachments: whatever says so by its MIME type and holds its data. */
@@ -132,20 +129,11 @@ function imagesOf(list: unknown): ImagePart[] {
   });
 }
 
-/** Of binary results that are no images, which no model is shown. */
-function notesOf(list: unknown): string[] {
-  return listOf(list).flatMap((item) => {
-    const { data, mimeType, description } = recordOf(item);
-    if (typeof data !== "string" || typeof mimeType !== "string" || mimeType.startsWith("image/")) return [];
-    return [unseenNote({ mimeType, description: textOf(description), bytes: Buffer.byteLength(data, "base64") })];
-  });
-}
-
 function callsOf(toolRequests: unknown): ModelToolCall[] {
   const calls = new Map<string, ModelToolCall>();
   for (const request of listOf(toolRequests)) {
     const call = callOf(recordOf(request));
-    // A second call of the same id could never be told from the first.
+    // A second call with the same id could not be distinguished from the first.
     if (call !== undefined && !calls.has(call.id)) calls.set(call.id, call);
   }
   return [...calls.values()];
@@ -228,7 +216,7 @@ export class SessionUsage {
     if (this.#files.size < maxFiles) this.#files.add(path);
   }
 
-  /** As the end of a session is told. Lines are not counted: tools say which files they changed, and not how. */
+  /** The totals for `session.shutdown`. Lines are not counted: tools report which files they changed, and not how. */
   get summary(): UsageSummary {
     return {
       totalApiDurationMs: Math.round(this.#durationMs),
@@ -237,7 +225,7 @@ export class SessionUsage {
     };
   }
 
-  /** As it is told while the session is open. */
+  /** The totals while the session is open. */
   get metrics(): object {
     const { codeChanges, ...summary } = this.summary;
     return {

@@ -29,19 +29,19 @@ export type EventSink = (event: SessionEvent) => void;
 export type Unsubscribe = (() => void) & Disposable;
 
 interface AppendOptions {
-  /** This one is told and not kept, whatever its type. */
+  /** This one is emitted and not kept, whatever its type. */
   readonly isEphemeral?: boolean;
 }
 
-/** The one door for a session's events: it gives each its id and its place in the chain, and hands it to whoever listens. */
+/** All events of a session: each gets its id and its place in the chain, and is passed to the sinks. */
 export class SessionEvents {
   readonly #log: Logger;
   #recorder: EventRecorder | undefined;
-  // Copied on every change, so that a sink added or removed while an event is told changes only the next one.
+  // Copied on every change, so that a sink that is added or removed during delivery affects only the next event.
   #sinks: readonly EventSink[] = [];
   readonly #sinksByType = new Map<string, readonly EventSink[]>();
   readonly #waiting: SessionEvent[] = [];
-  #telling = false;
+  #isDelivering = false;
   #parentId: string | null;
   readonly #sinkAdded: ((type: string | undefined) => void)[] = [];
 
@@ -55,24 +55,28 @@ export class SessionEvents {
     return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
   }
 
-  /** Whether anybody but the recorder hears of this type: somebody who waits for news. */
+  /** Whether there is a listener for this type other than the recorder. */
   hasListener(type: string): boolean {
     return this.#sinks.length > 0 || this.#sinksByType.has(type);
   }
 
   /**
-   * Tells every sink, in the order they came, before it returns; an event that a sink appends follows the one it is
-   * about. With nobody listening to the type nothing is built, and the event is in nobody's chain.
+   * Passes the event to every sink, in the order they were added, before it returns. An event that a sink appends follows the one it is
+   * about. If nothing listens to the type, no event is built, and the chain does not change.
    */
   append(type: string, data: object, agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
     if (!this.wants(type)) return;
     this.#waiting.push(this.#envelope(type, data, agentId, isMomentary));
-    if (this.#telling) return;
-    this.#telling = true;
+    if (this.#isDelivering) return;
+    this.#isDelivering = true;
     try {
-      for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) this.#tell(event);
+      for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+        if (event.ephemeral !== true) this.#recorder?.record(event);
+        for (const sink of this.#sinks) this.#hand(sink, event);
+        for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
+      }
     } finally {
-      this.#telling = false;
+      this.#isDelivering = false;
     }
   }
 
@@ -83,7 +87,17 @@ export class SessionEvents {
     if (type === undefined) this.#sinks = [...this.#sinks, own];
     else this.#sinksByType.set(type, [...(this.#sinksByType.get(type) ?? []), own]);
     for (const listener of this.#sinkAdded) listener(type);
-    return { [Symbol.dispose]: () => this.#remove(own, type) };
+    return {
+      [Symbol.dispose]: () => {
+        if (type === undefined) {
+          this.#sinks = this.#sinks.filter((sink) => sink !== own);
+          return;
+        }
+        const rest = (this.#sinksByType.get(type) ?? []).filter((sink) => sink !== own);
+        if (rest.length > 0) this.#sinksByType.set(type, rest);
+        else this.#sinksByType.delete(type);
+      },
+    };
   }
 
   /** Adds the recorder, which receives each event that is kept before any sink does. A session has at most one. */
@@ -114,16 +128,6 @@ export class SessionEvents {
     this.#sinkAdded.length = 0;
   }
 
-  #remove(own: EventSink, type: string | undefined): void {
-    if (type === undefined) {
-      this.#sinks = this.#sinks.filter((sink) => sink !== own);
-      return;
-    }
-    const rest = (this.#sinksByType.get(type) ?? []).filter((sink) => sink !== own);
-    if (rest.length > 0) this.#sinksByType.set(type, rest);
-    else this.#sinksByType.delete(type);
-  }
-
   #envelope(type: string, data: object, agentId: string | undefined, isMomentary: boolean): SessionEvent {
     const id = randomUUID();
     const ephemeral = isMomentary || isEphemeral(type);
@@ -138,12 +142,6 @@ export class SessionEvents {
     });
     if (!ephemeral) this.#parentId = id;
     return event;
-  }
-
-  #tell(event: SessionEvent): void {
-    if (event.ephemeral !== true) this.#recorder?.record(event);
-    for (const sink of this.#sinks) this.#hand(sink, event);
-    for (const sink of this.#sinksByType.get(event.type) ?? []) this.#hand(sink, event);
   }
 
   #hand(sink: EventSink, event: SessionEvent): void {
@@ -162,7 +160,7 @@ export class SessionEvents {
 }
 
 /**
- * Whether events of this type are told but not kept. Types that are not in the table are kept: losing history is worse
+ * Whether events of this type are emitted but not kept. Types that are not in the table are kept: losing history is worse
  * than keeping too much of it.
  * @internal Exported for tests.
  */

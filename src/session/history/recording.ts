@@ -68,7 +68,7 @@ export class Recording {
     await this.#log?.flush();
   }
 
-  /** Tells that somebody goes on with a session that is open. */
+  /** Emits that a session that is still open was resumed. */
   async joined(continuesWork = false): Promise<void> {
     const { events, config } = this.#host;
     if (!events.wants("session.resume")) return;

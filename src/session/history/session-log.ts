@@ -7,7 +7,7 @@ import { History } from "./conversation-history.ts";
 import type { SessionEvent } from "./events.ts";
 import { type Settling, settleUnfinished } from "./unfinished-work.ts";
 
-/** What a session left in its log, for the one that goes on with it. */
+/** What a session left in its log, for resuming it. */
 export interface ResumePoint {
   readonly eventCount: number;
   readonly lastEventId: string | null;
@@ -24,7 +24,7 @@ export function createSessionLog(log: Logger, store: AppendLog = createMemoryLog
 }
 
 /**
- * Opens the log of a session that is to go on.
+ * Opens the log of a session to resume it.
  * @throws HostError `SESSION_LOG_DAMAGED` when it does not say with which options the session was made: its filters of
  * tools must not get lost by accident. `SESSION_LOG_NEWER` when a newer version wrote it.
  */
@@ -64,7 +64,7 @@ function refuseNewer(sessionId: string, events: readonly SessionEvent[]): void {
   throw new HostError("SESSION_LOG_NEWER", `The log of session "${sessionId}" was written by a newer version of skillhost. ${advice}`);
 }
 
-/** The event that a record holds; undefined for what is none. Its type may be one that nobody knows. */
+/** The event in a record; undefined if it is not an event. Its type may be unknown. */
 export function toSessionEvent(record: LogRecord): SessionEvent | undefined {
   const { type, id, data, timestamp } = record;
   const isEvent = typeof type === "string" && typeof id === "string" && typeof timestamp === "string";
@@ -105,7 +105,12 @@ export class SessionLog {
         id,
         error: toError(error),
       });
-      this.#recordInShort(event);
+      // Its envelope and the short fields of its data: enough for the chain, and to match it to what it ends.
+      try {
+        this.#store.append({ ...event, data: { ...shortFields(event.data), cut: true } });
+      } catch (error) {
+        this.#log.error("An event could not be recorded.", { type: event.type, id: event.id, error: toError(error) });
+      }
     }
   }
 
@@ -114,7 +119,7 @@ export class SessionLog {
     return withoutTruncated(await readEvents(this.#store, this.#log));
   }
 
-  /** Makes the conversation anew of these events: the others were taken back. */
+  /** Makes the conversation again from these events: the others were taken back. */
   rebuild(events: readonly SessionEvent[]): void {
     this.history = historyOf(events);
   }
@@ -128,15 +133,6 @@ export class SessionLog {
   close(): Promise<void> {
     return this.#store.close();
   }
-
-  /** Its envelope and the short fields of its data: enough for the chain, and to tell whose end it is. */
-  #recordInShort(event: SessionEvent): void {
-    try {
-      this.#store.append({ ...event, data: { ...shortFields(event.data), cut: true } });
-    } catch (error) {
-      this.#log.error("An event could not be recorded.", { type: event.type, id: event.id, error: toError(error) });
-    }
-  }
 }
 
 function shortFields(data: object): Readonly<Record<string, unknown>> {
@@ -147,7 +143,7 @@ function shortFields(data: object): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Where an option is kept, so that a resumed session has it again. `log`: with the session, for whoever resumes it.
+ * Where an option is kept, so that a resumed session has it again. `log`: with the session, for every process that resumes it.
  * `process`: it may hold a secret, so only the host that had the session remembers it. `nowhere`: functions, and who the
  * session is.
  */
@@ -223,7 +219,7 @@ export function toRememberedOptions({ options }: ResolvedSessionConfig): Session
 /** What the log recorded, with what this process remembers of the same. */
 export function withRemembered(recorded: SessionOptions, remembered: SessionOptions): SessionOptions {
   const { customAgents, ...rest } = remembered;
-  // Somebody else may have gone on with other agents meanwhile.
+  // Another process may have resumed it with other agents in the meantime.
   const areSame = customAgents !== undefined && JSON.stringify(withoutServers(customAgents)) === JSON.stringify(recorded.customAgents);
   return { ...recorded, ...rest, ...(areSame && { customAgents }) };
 }
@@ -256,7 +252,7 @@ function withoutServers(agents: NonNullable<SessionOptions["customAgents"]>): No
 /** Takes back events: that of its `eventId` and all that were recorded after it, up to this one. */
 export const truncationType = "session.history_truncated";
 
-/** The events of a log that nobody has taken back since. A log only grows, so what was taken back is still in it. */
+/** The events of a log without those that were taken back since. A log only grows, so these are still in it. */
 export function withoutTruncated(events: readonly SessionEvent[]): readonly SessionEvent[] {
   if (!events.some(({ type }) => type === truncationType)) return events;
   const kept: SessionEvent[] = [];

@@ -72,7 +72,7 @@ const begins = new Map(kinds.map((work) => [work.begins, work]));
 const ends = new Map(kinds.flatMap((work) => work.ends.map((type) => [type, work])));
 
 /**
- * Finds what was begun and never ended: questions nobody can answer any more, calls, hooks, sub-agents, turns. Gives the
+ * Finds what was begun and never ended: questions that can no longer be answered, calls, hooks, sub-agents, turns. Returns the
  * events that end them as failures, what was begun last first.
  */
 export function settleUnfinished(events: Iterable<SessionEvent>): readonly Settling[] {

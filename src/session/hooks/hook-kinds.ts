@@ -1,6 +1,6 @@
 import type { ToolResult } from "../../tools/tool.ts";
 
-/** What every hook is told. */
+/** What every hook receives. */
 export interface HookInput {
   /** A sub-agent's hooks get the sub-agent as their session, as the Copilot SDK has it. */
   readonly sessionId: string;
@@ -16,12 +16,12 @@ export interface PreToolUseInput extends HookInput {
 
 /** What a preToolUse hook may decide. A hook that fails, or decides something else, denies the call. */
 export interface PreToolUseOutput {
-  /** `allow`: nobody is asked. `deny`: the call does not run. `ask`: somebody is asked, even for tools that skip it. */
+  /** `allow`: the user is not asked. `deny`: the call does not run. `ask`: the user is asked, even about tools that skip it. */
   readonly permissionDecision?: "allow" | "deny" | "ask";
   readonly permissionDecisionReason?: string;
   /** Runs the call with these arguments instead. */
   readonly modifiedArgs?: unknown;
-  /** Told to the model after the result. */
+  /** Text for the model after the result. */
   readonly additionalContext?: string;
   readonly suppressOutput?: boolean;
 }
@@ -56,7 +56,7 @@ export interface PostToolUseFailureInput extends PreToolUseInput {
   readonly error: string;
 }
 
-/** Told to the model by hooks that only add something. */
+/** Text for the model, from hooks that only add something. */
 export interface ContextOutput {
   readonly additionalContext?: string;
 }
@@ -94,12 +94,12 @@ export interface SessionEndInput extends HookInput {
 export interface AgentStopInput extends HookInput {
   readonly transcriptPath: string;
   readonly stopReason: "end_turn";
-  /** The agent goes on because such a hook wanted it before: who blocks again and again has it run for ever. */
+  /** The agent continues because such a hook blocked before: a hook that always blocks makes it run for ever. */
   readonly stop_hook_active: boolean;
 }
 
 export interface StopOutput {
-  /** `block`: the agent goes on, with the reason as the next message. */
+  /** `block`: the agent continues, with the reason as the next message. */
   readonly decision?: "block" | "allow";
   /** Needed to block. */
   readonly reason?: string;
@@ -126,10 +126,10 @@ export interface SubagentInput extends HookInput {
   readonly transcriptPath: string;
 }
 
-/** Hooks that are told and not asked. */
+/** Hooks that only observe. */
 export type NoOutput = Readonly<Record<never, never>>;
 
-/** The kinds of hooks: what each is told, and what it may answer. */
+/** The kinds of hooks: the input of each, and its output. */
 export interface HookKinds {
   preToolUse: { input: PreToolUseInput; output: PreToolUseOutput };
   preMcpToolCall: { input: PreMcpToolCallInput; output: PreMcpToolCallOutput };

@@ -9,7 +9,7 @@ export interface HookResults {
   sessionStart: { readonly additionalContext: readonly string[] };
   sessionEnd: Readonly<Record<never, never>>;
   errorOccurred: {
-    /** Undefined: no hook says how to go on. Of several the most careful: abort, then skip, then retry. */
+    /** Undefined: no hook says how to continue. Of several the most careful: abort, then skip, then retry. */
     readonly errorHandling: "retry" | "skip" | "abort" | undefined;
     readonly retryCount: number | undefined;
     readonly userNotifications: readonly string[];
@@ -29,12 +29,12 @@ export interface HookResults {
 /** The kinds that run on their own. Those around a tool's call are run by the call, one by one. */
 export type FoldedKind = keyof HookResults;
 
-/** How the outputs of a kind's hooks become one result, and what each hook is told of those before it. */
+/** How the outputs of a kind's hooks become one result, and what each hook receives of the outputs before it. */
 export interface Fold<K extends FoldedKind> {
   begin(facts: HookFacts<K>): HookResults[K];
   add(result: HookResults[K], output: HookKinds[K]["output"]): HookResults[K];
   /** Absent: the facts as they were. */
-  tell?(facts: HookFacts<K>, result: HookResults[K]): HookFacts<K>;
+  inputFor?(facts: HookFacts<K>, result: HookResults[K]): HookFacts<K>;
   /** For gates: what becomes of the result when a hook failed. The hooks after it are not run. */
   fail?(result: HookResults[K]): HookResults[K];
 }
@@ -56,12 +56,12 @@ export const folds: { readonly [K in FoldedKind]: Fold<K> } = {
       prompt: output.modifiedPrompt ?? prompt,
       additionalContext: withText(additionalContext, output.additionalContext),
     }),
-    tell: (_facts, { prompt }) => ({ prompt }),
+    inputFor: (_facts, { prompt }) => ({ prompt }),
   },
   userPromptTransformed: {
     begin: ({ transformedPrompt }) => ({ transformedPrompt }),
     add: ({ transformedPrompt }, output) => ({ transformedPrompt: output.modifiedTransformedPrompt ?? transformedPrompt }),
-    tell: ({ prompt }, { transformedPrompt }) => ({ prompt, transformedPrompt }),
+    inputFor: ({ prompt }, { transformedPrompt }) => ({ prompt, transformedPrompt }),
   },
   sessionStart: addingContext,
   sessionEnd: { begin: () => ({}), add: (result) => result },
@@ -79,7 +79,7 @@ export const folds: { readonly [K in FoldedKind]: Fold<K> } = {
   preMcpToolCall: {
     begin: ({ _meta: meta }) => ({ isDenied: false, meta }),
     add: ({ meta }, { metaToUse }) => ({ isDenied: false, meta: metaToUse === undefined ? meta : (metaToUse ?? undefined) }),
-    tell({ _meta: _, ...facts }, { meta }) {
+    inputFor({ _meta: _, ...facts }, { meta }) {
       return meta === undefined ? facts : { ...facts, _meta: meta };
     },
     fail: () => ({ isDenied: true, meta: undefined }),
@@ -98,7 +98,7 @@ type ReadOutput<K extends HookKind> =
 
 /**
  * Reads what a hook returned: each field that its kind knows once, others not at all, since later versions of a client
- * may send more. Null and undefined are no answer, except where null means something.
+ * may send more. Null and undefined mean no answer, except where null has a meaning.
  */
 export function readHookOutput<K extends HookKind>(kind: K, returned: unknown): ReadOutput<K> {
   if (returned === undefined || returned === null) return nothing as ReadOutput<K>;
@@ -127,7 +127,7 @@ function readFields<K extends HookKind>(kind: K, returned: Readonly<Record<strin
   return problem === undefined ? { ok: true, output: Object.freeze(output) as HookKinds[K]["output"] } : { ok: false, problem };
 }
 
-/** To go on, an agent needs something to go on with. */
+/** To continue, an agent needs a reason. */
 function blockProblem({ decision, reason }: Readonly<Record<string, unknown>>): string | undefined {
   return decision === "block" && (reason === undefined || reason === "") ? "it blocks without a reason" : undefined;
 }

@@ -12,7 +12,7 @@ export type HookRun<K extends HookKind> =
   | { readonly kind: "failed" };
 
 export interface HookOptions {
-  /** The sub-agent on whose behalf it runs; it is then the session that the hook is told of. */
+  /** The sub-agent on whose behalf it runs; the hook then receives it as its session. */
   readonly agentId?: string | undefined;
   /** Ends the wait for a hook, as if it had failed, and runs none after it. Nothing is logged about that. */
   readonly signal?: AbortSignal | undefined;
@@ -23,15 +23,15 @@ const failed = Object.freeze({ kind: "failed" as const });
 /** One run of a hook. */
 interface Invocation<K extends HookKind> {
   readonly kind: K;
-  /** Empty: nobody listens. */
+  /** Empty: there is no listener. */
   readonly id: string;
   readonly agentId: string | undefined;
 }
 
 /**
  * Runs a session's hooks. A hook that throws, that does not answer within the session's `hookTimeout`, or whose answer
- * cannot be understood has failed: a gate then stops what it guards, an observer is passed over; both is told by
- * `session.warning` and the log. Every hook is told of by `hook.start` and `hook.end` while somebody listens.
+ * cannot be understood has failed: a gate then blocks what it guards, an observer is ignored; both are reported by
+ * `session.warning` and the log. Every run of a hook emits `hook.start` and `hook.end` while there are listeners.
  */
 export class HookRunner {
   readonly #host: SessionContext;
@@ -59,11 +59,11 @@ export class HookRunner {
     const { kind, facts, fold, hooks, options } = all;
     let result = begun;
     for (let index = from; index < hooks.length; index++) {
-      const input = this.#inputOf<K>(fold.tell === undefined ? facts : fold.tell(facts, result), options.agentId);
+      const input = this.#inputOf<K>(fold.inputFor === undefined ? facts : fold.inputFor(facts, result), options.agentId);
       const ran = this.invoke(kind, hooks[index]!, input, options);
       if (ran instanceof Promise) {
         const before = result;
-        return ran.then((settled) => this.#goOn(all, index, before, settled));
+        return ran.then((settled) => this.#continue(all, index, before, settled));
       }
       if (ran.kind === "failed" && fold.fail !== undefined) return fold.fail(result);
       if (ran.kind === "answered") result = fold.add(result, ran.output);
@@ -71,7 +71,7 @@ export class HookRunner {
     return result;
   }
 
-  #goOn<K extends FoldedKind>(
+  #continue<K extends FoldedKind>(
     all: Folding<K>,
     index: number,
     before: HookResults[K],
@@ -99,9 +99,9 @@ export class HookRunner {
     const { agentId, signal } = options;
     if (this.#isClosed || signal?.aborted) return failed;
     const { events } = this.#host;
-    const isTold = events.wants("hook.start") || events.wants("hook.end");
-    const invocation = { kind, id: isTold ? randomUUID() : "", agentId };
-    if (isTold) events.append("hook.start", { hookInvocationId: invocation.id, hookType: kind, input }, agentId);
+    const isObserved = events.wants("hook.start") || events.wants("hook.end");
+    const invocation = { kind, id: isObserved ? randomUUID() : "", agentId };
+    if (isObserved) events.append("hook.start", { hookInvocationId: invocation.id, hookType: kind, input }, agentId);
     try {
       const returned = hook(input, this.#about);
       return isThenable(returned) ? this.#await(invocation, returned, signal) : this.#read(invocation, returned);
@@ -146,7 +146,7 @@ export class HookRunner {
     const read = readHookOutput(invocation.kind, returned);
     if (!read.ok) return this.#fail(invocation, new HostError("HOOK_OUTPUT", `The hook returned an invalid output: ${read.problem}.`));
     const { output } = read;
-    this.#tell(invocation, { success: true, output });
+    this.#emitEnd(invocation, { success: true, output });
     return { kind: "answered", output };
   }
 
@@ -156,18 +156,18 @@ export class HookRunner {
     const effect = gateKinds.has(kind) ? "so the action that it guards was blocked" : "so it was ignored";
     const message = `A ${kind} hook failed, ${effect}.`;
     log.error(message, { sessionId, hook: kind, error });
-    this.#tell(invocation, { success: false, error: { message: errorMessage(error) } });
+    this.#emitEnd(invocation, { success: false, error: { message: errorMessage(error) } });
     if (events.wants("session.warning")) events.append("session.warning", { warningType: "hook", message }, agentId);
     return failed;
   }
 
-  /** Nobody waits for it any more, which is not its fault. */
+  /** The run is not awaited any more, which is not a failure of the hook. */
   #drop<K extends HookKind>(invocation: Invocation<K>): HookRun<K> {
-    this.#tell(invocation, { success: false, error: { message: "Nothing waits for this hook any more." } });
+    this.#emitEnd(invocation, { success: false, error: { message: "Nothing waits for this hook any more." } });
     return failed;
   }
 
-  #tell({ kind, id, agentId }: Invocation<HookKind>, outcome: object): void {
+  #emitEnd({ kind, id, agentId }: Invocation<HookKind>, outcome: object): void {
     const { events } = this.#host;
     if (!events.wants("hook.end")) return;
     events.append("hook.end", { hookInvocationId: id || randomUUID(), hookType: kind, ...outcome }, agentId);

@@ -7,15 +7,15 @@ import type { SessionClients } from "../clients/session-client.ts";
 import type { ServerInstructions } from "../prompt/system-prompt.ts";
 import type { SessionContext } from "../session-context.ts";
 
-/** What a session does with its MCP servers: it starts them when they are wanted, and tells of them. */
+/** What a session does with its MCP servers: it starts them when they are needed, and emits their events. */
 export class SessionServerConnections implements Disposable {
   readonly #host: SessionContext;
   readonly #clients: SessionClients;
   readonly #asks: ClientRequests;
   readonly #servers: SessionServers | undefined;
   readonly #listening: Disposable | undefined;
-  readonly #toldDiagnostics = new Set<string>();
-  #toldServers: string | undefined;
+  readonly #announcedDiagnostics = new Set<string>();
+  #announcedServers: string | undefined;
   #isStarted = false;
 
   constructor(host: SessionContext, clients: SessionClients, asks: ClientRequests, servers: SessionServers | undefined) {
@@ -23,7 +23,14 @@ export class SessionServerConnections implements Disposable {
     this.#clients = clients;
     this.#asks = asks;
     this.#servers = servers;
-    this.#listening = servers?.subscribe((news) => this.#tellNews(news));
+    this.#listening = servers?.subscribe((news) => {
+      const { events } = this.#host;
+      const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
+      if (!events.wants(type)) return;
+      const { server: serverName } = news;
+      if (news.kind === "list") events.append(type, { serverName });
+      else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
+    });
     servers?.onSignIn((data, signal) => this.#askToSignIn(data, signal));
     servers?.onTokenWanted((data, signal) => this.#askForToken(data, signal));
   }
@@ -51,8 +58,16 @@ export class SessionServerConnections implements Disposable {
     this.#isStarted = true;
     if (this.#servers === undefined) return;
     await this.#servers.ready(view, signal);
-    this.#tellDiagnostics(this.#servers.diagnostics);
-    this.#tellLoaded(this.#servers);
+    this.#reportDiagnostics(this.#servers.diagnostics);
+    const { events } = this.#host;
+    const type = "session.mcp_servers_loaded";
+    const list = this.#servers.list();
+    // Do not announce an empty list first.
+    if (list.length === 0 && this.#announcedServers === undefined) return;
+    const loaded = JSON.stringify(list.map(({ name, origin }) => [name, origin]));
+    if (loaded === this.#announcedServers || !events.wants(type)) return;
+    this.#announcedServers = loaded;
+    events.append(type, { servers: list.map(describe) });
   }
 
   /** Others are configured now: those are started as far as the ones before were. */
@@ -60,7 +75,7 @@ export class SessionServerConnections implements Disposable {
     if (this.#isStarted) await this.ready(signal);
   }
 
-  /** Starts what may bring a tool that nobody has yet. Undefined: there is nothing to wait for. */
+  /** Starts servers that may provide a missing tool. Undefined: there is nothing to wait for. */
   awaitMoreTools(signal: () => AbortSignal): Promise<void> | undefined {
     return this.#servers?.isPending(this.#host.config.view) === true ? this.ready(signal()) : undefined;
   }
@@ -78,39 +93,18 @@ export class SessionServerConnections implements Disposable {
     );
   }
 
-  /** Nobody being there to ask is no answer: then a person may sign in. */
+  /** "No client to ask" is not a refusal; interactive sign-in may follow. */
   async #askForToken(...[data, signal]: Parameters<AskForToken>): ReturnType<AskForToken> {
     if (!this.#clients.canAsk("accessToken")) return undefined;
     const outcome = await this.#asks.open("accessToken", data, { signal: () => signal, serverName: data.serverName });
     return outcome.kind === "answered" ? outcome.answer : undefined;
   }
 
-  #tellNews(news: ServerEvents): void {
-    const { events } = this.#host;
-    const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
-    if (!events.wants(type)) return;
-    const { server: serverName } = news;
-    if (news.kind === "list") events.append(type, { serverName });
-    else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
-  }
-
-  #tellLoaded(servers: SessionServers): void {
-    const { events } = this.#host;
-    const type = "session.mcp_servers_loaded";
-    const list = servers.list();
-    // Where there never were any, that is no news.
-    if (list.length === 0 && this.#toldServers === undefined) return;
-    const told = JSON.stringify(list.map(({ name, origin }) => [name, origin]));
-    if (told === this.#toldServers || !events.wants(type)) return;
-    this.#toldServers = told;
-    events.append(type, { servers: list.map(describe) });
-  }
-
-  #tellDiagnostics(diagnostics: readonly Diagnostic[]): void {
+  #reportDiagnostics(diagnostics: readonly Diagnostic[]): void {
     const { events, log, sessionId } = this.#host;
     for (const { severity, code, message } of diagnostics) {
-      if (this.#toldDiagnostics.has(message)) continue;
-      this.#toldDiagnostics.add(message);
+      if (this.#announcedDiagnostics.has(message)) continue;
+      this.#announcedDiagnostics.add(message);
       if (severity === "info") log.info(message, { sessionId, code });
       else log.warning(message, { sessionId, code });
       if (severity !== "info" && events.wants("session.info")) events.append("session.info", { infoType: "mcp_config", message });
@@ -134,9 +128,9 @@ function describe({ name, status, transport, origin, error }: ServerInfo): objec
 
 /** What MCP servers may ask for while they work. */
 export interface ServerPolicy {
-  /** `ask`: whoever is attached. `deny`: nobody. */
+  /** `ask`: the attached clients. `deny`: no client. */
   readonly elicitation: "ask" | "deny";
-  /** `allow`: where nobody answers, the session's own model does, and its owner pays for it. */
+  /** `allow`: if no client answers, the session's own model does, at the owner's cost. */
   readonly sampling: "ask" | "deny" | "allow";
 }
 
@@ -165,7 +159,7 @@ export interface ServerTool {
   readonly description?: string;
 }
 
-/** Something of a server that is not offered until somebody approves it. */
+/** A part of a server that is not available until it is approved. */
 export interface HeldBack {
   readonly kind: string;
   readonly name: string;
@@ -198,13 +192,13 @@ export type ServerEvents =
   | { readonly kind: "status"; readonly server: string; readonly status: ServerStatus; readonly error: string | undefined }
   | { readonly kind: "list"; readonly server: string; readonly list: "tools" | "prompts" | "resources" };
 
-/** Asks whoever is attached to a session to sign in. Rejects when nobody can. */
+/** Asks the clients of a session to sign in. Rejects when none can. */
 export type AskToSignIn = (data: Asks["authorization"]["data"], signal: AbortSignal) => Promise<Asks["authorization"]["answer"]>;
 
-/** Asks whoever is attached to a session for a token. Undefined: nobody there gives any. */
+/** Asks the clients of a session for a token. Undefined: none provides one. */
 export type AskForToken = (data: Asks["accessToken"]["data"], signal: AbortSignal) => Promise<Asks["accessToken"]["answer"] | undefined>;
 
-/** The MCP servers of one session, as whoever connects them gives them to it. */
+/** The MCP servers of one session, as its host provides them. */
 export interface SessionServers {
   readonly policy: ServerPolicy;
   /** What was wrong with configurations that the session itself brought; each message once. */
@@ -215,7 +209,7 @@ export interface SessionServers {
   instructions(view: CatalogView): readonly ServerInstructions[];
   /** How a server is reached, of the session's own conversation; undefined: there is none of this name. */
   transportOf(name: string): ServerInfo["transport"];
-  /** False: somebody who waited would learn no more. */
+  /** False: waiting would not change anything. */
   isPending(view: CatalogView): boolean;
   /** Starts those of a view in the background. */
   start(view: CatalogView): void;
@@ -225,15 +219,15 @@ export interface SessionServers {
   startServer(name: string): void;
   /** Goes without one from now on; it ends when no other session uses it. @throws HostError `MCP_SERVER_UNKNOWN`. */
   stopServer(name: string): void;
-  /** Ends one and starts it anew, for all who use it. @throws HostError `MCP_SERVER_UNKNOWN`. */
+  /** Ends one and starts it again, for all who use it. @throws HostError `MCP_SERVER_UNKNOWN`. */
   restartServer(name: string): Promise<void>;
   /** Overrules what its configuration says. @throws HostError `MCP_SERVER_UNKNOWN`. */
   enableServer(name: string): void;
   subscribe(listener: (news: ServerEvents) => void): Disposable;
-  /** Whom a server that wants somebody to sign in may ask. */
+  /** How a server that requires signing in may ask. */
   onSignIn(ask: AskToSignIn): void;
   /** Whom a server of the session's own is asked a token for, where sessions have tokens of their own. */
   onTokenWanted(ask: AskForToken): void;
-  /** Has somebody sign in to a server, and connects to it; `again`: also when there are tokens. @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`. */
+  /** Signs in to a server and connects to it; `again`: also when there are tokens. @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`. */
   signIn(name: string, options: { readonly authorize: AskToSignIn; readonly again?: boolean | undefined }): Promise<ServerInfo>;
 }

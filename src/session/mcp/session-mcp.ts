@@ -24,7 +24,7 @@ export class SessionMcp {
     return this.#find(name).tools;
   }
 
-  /** Starts one that was stopped, has failed or waits for somebody to sign in. @throws HostError `MCP_SERVER_UNKNOWN`. */
+  /** Starts one that was stopped, has failed or waits for a sign-in. @throws HostError `MCP_SERVER_UNKNOWN`. */
   start(name: string): void {
     this.#find(name);
     this.#servers?.startServer(name);
@@ -36,7 +36,7 @@ export class SessionMcp {
     this.#servers?.stopServer(name);
   }
 
-  /** Ends one and starts it anew, for all sessions that use it; settles when it has been tried. @throws HostError `MCP_SERVER_UNKNOWN`. */
+  /** Ends one and starts it again, for all sessions that use it; settles when it has been tried. @throws HostError `MCP_SERVER_UNKNOWN`. */
   async restart(name: string): Promise<void> {
     this.#find(name);
     await this.#servers?.restartServer(name);
@@ -57,7 +57,7 @@ export class SessionMcp {
   }
 
   /**
-   * Begins to sign in to a server, for all who use it. Gives the address where somebody goes on in a browser, and
+   * Begins to sign in to a server, for all who use it. Returns the address where the user continues in a browser, and
    * connects when they have; undefined when there are tokens already and it is connected.
    * @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`; what goes wrong before there is an address.
    */
@@ -68,7 +68,7 @@ export class SessionMcp {
         resolve(url);
         return waitFor(never, { signal });
       };
-      // Once there is an address, nobody waits for this any more: the server's status tells what comes of it.
+      // Once there is an address, this is not awaited any more: the server's status shows the outcome.
       this.#servers?.signIn(name, { authorize, again }).then(() => resolve(undefined), reject);
     });
   }

@@ -15,7 +15,7 @@ export interface ServerOptions {
   /**
    * MCP servers by name, configured as in the Copilot SDK: `{ command, args?, env?, cwd?, tools?, timeout? }`, or
    * `{ type: "http" | "sse", url, headers?, tools?, timeout? }`. All values are literal. They take precedence over those of
-   * agents, plugins, skills and the host. One that is wrong is told by `session.info` and keeps no other back. Given when a
+   * agents, plugins, skills and the host. A wrong one is reported by `session.info` and does not affect the others. Given when a
    * session is resumed or updated, it takes the place of the whole map from before.
    */
   readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;
@@ -27,7 +27,7 @@ export interface ServerOptions {
   readonly githubMcpToolConfig?: GithubMcpToolConfig | undefined;
   /**
    * Who signs in to the session's own remote servers: sessions with another owner share neither tokens nor connections with
-   * it, and its tokens are asked of whoever is attached, and kept nowhere. Default: all share what this machine's user signed in to.
+   * it, and its tokens are requested from the attached clients and not kept. Default: all share what this machine's user signed in to.
    */
   readonly mcpTokenOwner?: string | undefined;
 }

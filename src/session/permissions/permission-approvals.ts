@@ -6,7 +6,7 @@ import { hostOf } from "./permission-patterns.ts";
 import { commandsOf, urlsOf } from "./permission-rules.ts";
 import { toldWhole } from "./permission-shell.ts";
 
-/** A call whose permission somebody may have given before. */
+/** A call that may have been approved before. */
 export interface ApprovableCall {
   readonly tool: Tool;
   /** What was or would be asked: the tool's own description of the call, or the one made for it. */
@@ -27,7 +27,7 @@ export interface ApprovalGrant extends ApprovalKey {
 
 /**
  * What a call needs to have been approved: of each list one. It goes by what the call would do: reading, writing, these
- * commands, this host. What cannot be told so is approved as exactly this request. Undefined: it is asked for anew.
+ * commands, this host. What cannot be classified is approved as exactly this request. Undefined: it is asked for each time.
  */
 export function approvalsFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
   const { tool, request } = call;
@@ -121,7 +121,7 @@ function patternsOf({ tool, request }: ApprovableCall): readonly Pattern[] | und
   return [{ kind, request: withoutCallId(request) }];
 }
 
-/** Each once. Undefined: one of the addresses is none. */
+/** Each once. Undefined: one of the addresses is invalid. */
 function hostsOf(request: PermissionRequest): readonly string[] | undefined {
   const urls = urlsOf(request);
   return urls.every((url) => url !== undefined) ? [...new Set(urls.map(hostOf))] : undefined;
@@ -131,17 +131,17 @@ function mcpPattern({ origin }: Tool, toolName: string | null): Pattern {
   return { kind: "mcp", serverName: origin.source, toolName };
 }
 
-/** The tool's own list of commands; without one exactly this line, since nobody knows what else it holds. */
+/** The tool's own list of commands; without one exactly this line, since its parts are unknown. */
 function commandPatterns(request: PermissionRequest): readonly Pattern[] {
-  const told = toldWhole(commandsOf(request));
-  return told === undefined ? [{ kind: "shell", request: withoutCallId(request) }] : [...new Set(told)].map(commandPattern);
+  const listed = toldWhole(commandsOf(request));
+  return listed === undefined ? [{ kind: "shell", request: withoutCallId(request) }] : [...new Set(listed)].map(commandPattern);
 }
 
 function commandPattern(commandIdentifier: string): Pattern {
   return { kind: "commands", commandIdentifier };
 }
 
-/** Reads the pattern that somebody gave. Undefined: it does not cover the call that it answers, so it is a mistake or worse. */
+/** Reads the pattern of an answer. Undefined: it does not cover the call that it answers, so it is a mistake or an attack. */
 function readApproval(given: unknown, call: ApprovableCall): readonly Pattern[] | undefined {
   if (typeof given !== "object" || given === null) return undefined;
   const { kind, ...rest } = { ...given } as Readonly<Record<string, unknown>>;
@@ -192,8 +192,8 @@ function keyOf({ tool }: ApprovableCall, approval: Pattern, isWide: boolean): Ap
 }
 
 /**
- * Whether an approval is about the contract of this tool. One of a whole source is not, but nothing tells apart two
- * sources of one name that have no identity: what clients push, above all.
+ * Whether an approval is about the contract of this tool. One of a whole source is not, but two sources with the same name
+ * and without an identity cannot be distinguished: what clients push, above all.
  */
 function coversOneTool({ origin }: Tool, { kind, toolName }: Pattern, isWide: boolean): boolean {
   const isSource = origin.identity !== undefined || origin.kind === "builtin";

@@ -44,11 +44,11 @@ export function toPathPattern(text: string, workingDirectory: string): PathPatte
 /** A path that a request names, as it is written and as it leads, links followed. */
 export interface RequestedPath {
   readonly written: string;
-  /** Undefined: nobody knows where it leads. */
+  /** Undefined: where it leads is unknown. */
   readonly real: string | undefined;
 }
 
-/** Undefined: it is no path at all. */
+/** Undefined: it is not a path at all. */
 export function readPath(value: unknown, workingDirectory: string): RequestedPath | undefined {
   if (typeof value !== "string" || value === "" || value.includes("\0")) return undefined;
   const written = resolve(workingDirectory, value);
@@ -288,7 +288,7 @@ function realPath(path: string): string | undefined {
   try {
     return slashed(realPathOfDeepest(path));
   } catch {
-    // A circle of links, a link to nothing, a folder that is closed to us: nobody knows where it leads.
+    // A circle of links, a broken link, or a folder without access: where it leads is unknown.
     return undefined;
   }
 }

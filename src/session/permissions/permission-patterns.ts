@@ -1,7 +1,7 @@
 import { matchesWildcard } from "../../base/wildcard.ts";
 import { canonicalHost } from "../../io/net/host-address.ts";
 
-/** Why a text cannot be a pattern here; undefined: it can. Whatever looks like a pattern and is none must not pass for a name. */
+/** Why a text cannot be a pattern here; undefined: it can. What only looks like a pattern must not pass for a name. */
 export function globFault(pattern: string): string | undefined {
   if (pattern.includes("\0")) return "it contains a NUL character";
   if (/[{}[\]]/.test(pattern)) return "braces and brackets are not supported: write one rule for each, or ? for a bracket in a name";
@@ -20,7 +20,7 @@ export interface UrlPattern {
   readonly path: string | undefined;
 }
 
-/** Reads `example.com`, `*.example.com`, `localhost:8080`, `https://example.com/docs/*`. Undefined: it is none of them. */
+/** Reads `example.com`, `*.example.com`, `localhost:8080`, `https://example.com/docs/*`. Undefined: it is something else. */
 export function readUrlPattern(text: string): UrlPattern | undefined {
   const [, scheme, authority = "", path] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#@\s]+)(\/\S*)?$/i.exec(text) ?? [];
   const isWide = authority.startsWith("*.");
@@ -42,7 +42,7 @@ export function readUrl(value: unknown): URL | undefined {
 /** A name and password in an address are never allowed along with it. */
 export function allowsUrl(pattern: UrlPattern, url: URL): boolean {
   if (url.username !== "" || url.password !== "") return false;
-  // Servers differ on whether an encoded slash or dot separates: what cannot be told is not allowed.
+  // Servers differ on whether an encoded slash or dot separates: what is ambiguous is not allowed.
   if (pattern.path !== undefined && /%(2e|2f|5c|00)/i.test(url.pathname)) return false;
   const { protocol = url.protocol, port } = pattern;
   const isPort = port === undefined ? url.port === "" : port === portOf(url);

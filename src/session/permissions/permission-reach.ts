@@ -70,7 +70,7 @@ export function readArgumentPatterns(text: string): readonly ArgumentPattern[] {
 
 /**
  * Whether every pattern holds for every value that it is about. A pattern without a name is about the only argument;
- * of several nobody knows which one it means. Text with `..` among its parts matches nothing: it may lead anywhere.
+ * with several arguments it would be ambiguous. Text with `..` among its parts matches nothing: it may lead anywhere.
  */
 export function allowsArguments(patterns: readonly ArgumentPattern[], args: unknown): boolean {
   return patterns.every(({ name, glob }) => {

@@ -25,7 +25,7 @@ export interface PermissionRuleOptions {
   readonly allow?: readonly string[] | undefined;
   /** Calls that never run. */
   readonly deny?: readonly string[] | undefined;
-  /** Calls that somebody must allow each time, also when the tool skips the question. */
+  /** Calls that must be approved each time, also when the tool skips the question. */
   readonly ask?: readonly string[] | undefined;
 }
 
@@ -40,21 +40,21 @@ export interface PermissionRules {
   mayStop(tool: Tool): boolean;
   /**
    * Undefined: no rule says anything. `reached` is the same call as what the host knows it to reach: it may forbid the call, or want
-   * somebody asked, and allows nothing. Never throws.
+   * a question, and allows nothing. Never throws.
    */
   judge(call: RuledCall, reached?: RuledCall): RuleVerdict | undefined;
   /** Whether rules may say something about what calls of this tool reach. */
   judgesReach(tool: Tool): boolean;
   /**
-   * Whether a rule forbids reading what is at an absolute path, or wants somebody asked: for searches, whose calls are
+   * Whether a rule forbids reading what is at an absolute path, or requires a question: for searches, whose calls are
    * about a folder that it lies in. Undefined: no rule is about paths that are read. Never throws.
    */
   readonly isKeptBack: ((path: string) => boolean) | undefined;
   /** The same for addresses. */
   readonly isAddressKeptBack: ((url: string) => boolean) | undefined;
   /**
-   * What a line must be kept from where rules cannot tell by reading it whether it reaches what they forbid, or want somebody
-   * asked about. "unenforceable": they are about more, or other, than limits can express. Undefined: there are no such rules.
+   * What a line must be kept from where rules cannot decide by reading it whether it reaches what they forbid, or require a question
+   * about. "unenforceable": they are about more, or other, than limits can express. Undefined: there are no such rules.
    */
   readonly limitsOf: ((line: string, workingDirectory?: string) => ProcessLimits | "unenforceable") | undefined;
   /** What rules say of the addresses that an allowed call meets. Undefined: no rule is about addresses. */
@@ -139,7 +139,7 @@ class CompiledRules implements PermissionRules {
   }
 }
 
-/** A line that surely reaches what a rule of `ask` is about runs without limits by that rule, once somebody has allowed it. */
+/** A line that certainly reaches what a rule of `ask` is about runs without limits by that rule, once it was approved. */
 function limitsOf({ deny, ask }: RuleLists, reach: ShellReach): ProcessLimits | "unenforceable" {
   const rules = [...deny, ...ask.filter(({ judgesLine }) => judgesLine?.(reach) !== "reaches")];
   const pathsOf = (kind: string): readonly string[] | undefined => {
@@ -198,7 +198,7 @@ function addressRules({ deny, ask, allow }: RuleLists): AddressRules | undefined
   };
 }
 
-/** What belongs to a private network is allowed by rules that name it, and by none that only say "all": it trusts whoever is inside. */
+/** What belongs to a private network is allowed only by rules that name it, not by those that say "all": it trusts everything inside. */
 function isPrivate({ request }: RuledCall): boolean {
   return request?.kind === "url" && urlsOf(request).some((url) => url !== undefined && isPrivateHost(url.hostname));
 }
@@ -224,7 +224,7 @@ interface RuledCall {
 export interface PermissionRule {
   /** As it was written. */
   readonly text: string;
-  /** What precedes the brackets, and what is between them, as the Copilot SDK tells of rules. */
+  /** What precedes the brackets, and what is between them, as the Copilot SDK describes rules. */
   readonly kind: string;
   readonly argument: string | null;
   /** Whether it can be about calls of this tool at all. */
@@ -295,7 +295,16 @@ const kinds = {
     if (argument !== null) throw fault(text, "memory does not take a pattern in parentheses");
     return wholeKind("memory");
   },
-  mcp: (argument, text) => mcpRule(argument, text),
+  mcp: (argument, text) => {
+    // A server's name is never a pattern: a server may be called whatever its author likes.
+    if (argument === null || argument === "*") return always(({ origin }) => origin.kind === "mcp");
+    assertGlob(argument, text);
+    return always(({ origin: { kind, source, nativeName } }) => {
+      if (kind !== "mcp" || !argument.startsWith(source)) return false;
+      const rest = argument.slice(source.length);
+      return rest === "" || rest === ":*" || (rest.startsWith("/") && matchesWildcard(rest.slice(1), nativeName));
+    });
+  },
   tool: (argument, text, workingDirectory) => {
     if (argument === null) return toolRule("tool", null, text, workingDirectory);
     // For tools whose names are those of kinds.
@@ -314,17 +323,6 @@ function toolRule(name: string, argument: string | null, text: string, workingDi
     allows: ({ args }) => allowsArguments(patterns, args),
     forbids: ({ args }) => forbidsArguments(patterns, args, workingDirectory),
   };
-}
-
-/** A server's name is never a pattern: a server may be called whatever its author likes. */
-function mcpRule(argument: string | null, text: string): Judgement {
-  if (argument === null || argument === "*") return always(({ origin }) => origin.kind === "mcp");
-  assertGlob(argument, text);
-  return always(({ origin: { kind, source, nativeName } }) => {
-    if (kind !== "mcp" || !argument.startsWith(source)) return false;
-    const rest = argument.slice(source.length);
-    return rest === "" || rest === ":*" || (rest.startsWith("/") && matchesWildcard(rest.slice(1), nativeName));
-  });
 }
 
 function shellRule(argument: string | null, text: string): Judgement {
@@ -408,7 +406,7 @@ function urlRule(argument: string | null, text: string, workingDirectory: string
   };
 }
 
-/** All addresses that a request to fetch is about; undefined for what is none. */
+/** All addresses of a fetch request; undefined for one that cannot be read. */
 export function urlsOf(request: PermissionRequest): readonly (URL | undefined)[] {
   return [request["url"], ...textsOf(request["possibleUrls"])].map(readUrl);
 }

@@ -23,7 +23,7 @@ export interface CommandLine {
 const tooLong: CommandLine = Object.freeze({ commands: Object.freeze([]), isClear: false, isSimple: false, isTooLong: true });
 
 /**
- * Takes a command line apart, in one pass over it. It is no shell: where it is not sure, it lists a command too many
+ * Splits a command line into commands, in one pass. It is not a shell parser: when unsure, it lists a command too many
  * and says that the line is not simple, so that what forbids matches too much rather than too little, and what allows
  * too little.
  */
@@ -99,12 +99,12 @@ class LineReader {
   #readEscape(at: number): number {
     const next = this.#text[at + 1];
     if (next === undefined) this.isClear = false;
-    // A line break that is escaped is no character at all.
+    // An escaped line break is removed.
     else if (next !== "\n") this.#add(next);
     return at + 1;
   }
 
-  /** `$(`, backticks and their ends begin another command; the variables among them stand for what nobody knows here. */
+  /** `$(`, backticks and their ends begin another command; the variables among them stand for unknown text. */
   #readExpansion(at: number, char: string): number {
     this.isClear = false;
     if (char === "`" || this.#text[at + 1] === "(") {
@@ -164,7 +164,7 @@ export interface CommandPattern {
   readonly isPrefix: boolean;
 }
 
-/** The commands of a request, as its tool tells them and as its text reads. */
+/** The commands of a request, as its tool lists them and as its text reads. */
 export interface RequestedCommands {
   /** What the tool says: `git push`, `ls`. Undefined: it says nothing. */
   readonly identifiers: readonly string[] | undefined;
@@ -183,7 +183,7 @@ export function readCommands({ fullCommandText, commands, hasWriteFileRedirectio
 /**
  * Whether patterns allow all of what is requested. The tool's own list must be covered as a whole; where it gives none,
  * only a line of a single plain command can be allowed. Neither is taken for a line with redirections, substitutions or
- * variables: nobody knows here what they will be.
+ * variables: their values are unknown here.
  */
 export function allowsCommands(patterns: readonly CommandPattern[], requested: RequestedCommands): boolean {
   const isAllowed = (words: readonly string[]): boolean => patterns.some((pattern) => allowsWords(pattern, words));
@@ -193,7 +193,7 @@ export function allowsCommands(patterns: readonly CommandPattern[], requested: R
 }
 
 /**
- * The commands that the tool tells, where they are all that the text has and nothing in it could turn into another.
+ * The commands that the tool lists, where they are all that the text has and nothing in it could turn into another.
  * Undefined otherwise.
  */
 export function toldWhole({ identifiers = [], line, redirectsToFile }: RequestedCommands): readonly string[] | undefined {
@@ -202,7 +202,7 @@ export function toldWhole({ identifiers = [], line, redirectsToFile }: Requested
   return line === undefined || line.commands.every(isTold) ? identifiers : undefined;
 }
 
-/** Whether a pattern forbids any of what is requested. A request that tells no command, or a line that is not parsed, is forbidden by all. */
+/** Whether a pattern forbids any of what is requested. A request that lists no command, or a line that is not parsed, is forbidden by all. */
 export function forbidsCommands(pattern: CommandPattern, { identifiers = [], line }: RequestedCommands): boolean {
   if (line === undefined ? identifiers.length === 0 : line.isTooLong) return true;
   const commands = [...identifiers.map(wordsOf), ...(line?.commands ?? [])];
@@ -225,7 +225,7 @@ const carriers: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-// A command within a command within a command: deeper ones are nobody's honest work.
+// Deeper nesting of commands is treated as hostile.
 const maxDepth = 4;
 
 /**

@@ -8,12 +8,12 @@ import type { AskOutcome } from "../clients/request-kinds.ts";
 import type { SessionContext } from "../session-context.ts";
 import { type ApprovableCall, type ApprovalGrant, approvalsFor, grantsFor, grantsOf, outdatedApprovals } from "./permission-approvals.ts";
 import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
-import type { PermissionRule, RuleVerdict } from "./permission-rules.ts";
+import type { RuleVerdict } from "./permission-rules.ts";
 
 /** Allows every call. For programs that trust every tool they offer. */
 export const approveAll: AskHandler<"permission"> = () => approval;
 
-/** Allows every call that no rule denies or wants asked about, and nobody hears of a question: they might show it to a person. */
+/** Allows every call that no rule denies or wants asked about, without announcing a question: clients might show it to a person. */
 export const approveUnasked: AskHandler<"permission"> = () => approval;
 
 const approval: PermissionDecision = Object.freeze({ kind: "approve-once" });
@@ -45,13 +45,13 @@ interface PermissionQuestion {
   readonly request: PermissionRequest | undefined;
   /** What the host knows the call to reach; undefined: nothing, or no rule is about it. */
   readonly reach?: RuledReach | undefined;
-  /** Why nobody need be asked: a hook allows the call, or the tool says that its calls, or this one, need no permission. */
+  /** Why no question is needed: a hook allows the call, or the tool says that its calls, or this one, need no permission. */
   readonly exemption: "hook" | "tool" | undefined;
   /** A hook wants the question asked, with its reason. */
   readonly askedByHook: { readonly reason: string | undefined } | undefined;
   /** Withdraws the question. */
   readonly signal: () => AbortSignal;
-  /** Whoever made the call: asked before all others. */
+  /** Handlers of the caller: asked before the attached clients. */
   readonly caller: AskHandlers | undefined;
 }
 
@@ -101,12 +101,12 @@ export class Permissions {
     return grants.length > 0;
   }
 
-  /** Whether rules may stop a call of this tool that nobody need be asked about. */
+  /** Whether rules may stop a call of this tool that is exempt from questions. */
   mayStop(tool: Tool): boolean {
     return this.#host.config.permissions.mayStop(tool);
   }
 
-  /** What a call reaches, for rules. Undefined: nobody can tell, or no rule is about it. Throws what the tool throws. */
+  /** What a call reaches, for rules. Undefined: unknown, or no rule is about it. Throws what the tool throws. */
   reachOf(tool: Tool, args: unknown, context: ToolContext): ReachFound | Promise<ReachFound> | undefined {
     const { permissions } = this.#host.config;
     if (tool.reach === undefined || !permissions.judgesReach(tool)) return undefined;
@@ -114,13 +114,22 @@ export class Permissions {
   }
 
   /**
-   * Decides: a rule that denies; a hook that allows; a hook or a rule that wants somebody asked; a tool that needs no
-   * permission; a rule that allows; what was approved before; and then whoever is asked. Never rejects.
+   * Decides, in this order: a rule that denies; a hook that allows; a hook or a rule that requires a question; a tool that needs no
+   * permission; a rule that allows; an earlier approval; the answer of a client. Never rejects.
    */
   decide(question: PermissionQuestion, waits: boolean): Verdict {
     const { tool, request, toolArgs: args, exemption, askedByHook } = question;
     const ruled = this.#judge(question);
-    if (ruled?.kind === "deny") return this.#denyByRule(question, ruled.rule);
+    if (ruled?.kind === "deny") {
+      const { toolCallId, agentId } = question;
+      const { kind, argument } = ruled.rule;
+      const { events } = this.#host;
+      if (events.wants("permission.completed")) {
+        const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
+        events.append("permission.completed", { requestId: randomUUID(), result, toolCallId }, agentId);
+      }
+      return { allowed: false, code: "denied_by_rules" };
+    }
     if (exemption === "hook") return allowed;
     if (askedByHook !== undefined) return this.#ask(question, waits, undefined);
     const call = { tool, request: requestOf(tool, request, args) };
@@ -141,7 +150,7 @@ export class Permissions {
     return permissions.judge({ tool, request: undefined, args }, reached);
   }
 
-  /** Asks whoever may answer. A call without which nothing is remembered: a hook asks about each call anew. */
+  /** Asks the clients. Without a call nothing is remembered: a hook asks about each call again. */
   #ask(question: PermissionQuestion, waits: boolean, call: ApprovableCall | undefined): Verdict {
     const { toolCallId, agentId, signal, caller } = question;
     const options = { toolCallId, agentId, waits, signal, caller };
@@ -188,15 +197,6 @@ export class Permissions {
     Promise.all(removed).catch((error: unknown) => this.#warn("An outdated approval could not be removed.", error));
   }
 
-  #denyByRule({ toolCallId, agentId }: PermissionQuestion, { kind, argument }: PermissionRule): PermissionVerdict {
-    const { events } = this.#host;
-    if (events.wants("permission.completed")) {
-      const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
-      events.append("permission.completed", { requestId: randomUUID(), result, toolCallId }, agentId);
-    }
-    return { allowed: false, code: "denied_by_rules" };
-  }
-
   #wasApproved(call: ApprovableCall): boolean | Promise<boolean> {
     const approvals = this.#approvals;
     if (!this.#hasSessionGrants && approvals === undefined) return false;
@@ -233,7 +233,7 @@ export class Permissions {
     if (grants === undefined) return undefined;
     const approvedAt = new Date().toISOString();
     this.#hasSessionGrants = true;
-    // In memory it is there before this returns; the promise only tells what could not be stored.
+    // In memory it is there before this returns; the promise only reports what could not be stored.
     const inMemory = this.#keep(this.#ofSession, grants, this.#sessionScope, approvedAt);
     const failed = (error: unknown): void => this.#warn(`An approval of tool "${call.tool.definition.name}" could not be stored.`, error);
     const scope = this.#scopeOf(decision);
@@ -320,18 +320,17 @@ function hookMessage(reason: string | undefined): object {
 
 function toVerdict(outcome: AskOutcome<"permission">): PermissionVerdict {
   if (outcome.kind === "unclear") return { ...unavailable, isUnclear: true } as PermissionVerdict;
-  if (outcome.kind === "ended") return toEndVerdict(outcome.reason);
+  if (outcome.kind === "ended") {
+    const reason = outcome.reason;
+    if (reason === "cancelled") return { allowed: false, code: "cancelled" };
+    return reason === "closed" ? { allowed: false, code: "session_closed" } : unavailable;
+  }
   const { answer } = outcome;
   if ("decision" in answer) {
     return answer.decision === "allow" ? allowed : { allowed: false, code: "permission_denied", reason: answer.reason };
   }
   if (answer.kind !== "reject") return answer.kind === "user-not-available" ? unavailable : allowed;
   return { allowed: false, code: "permission_rejected", reason: typeof answer.feedback === "string" ? answer.feedback : undefined };
-}
-
-function toEndVerdict(reason: "nobody" | "detached" | "cancelled" | "closed"): PermissionVerdict {
-  if (reason === "cancelled") return { allowed: false, code: "cancelled" };
-  return reason === "closed" ? { allowed: false, code: "session_closed" } : unavailable;
 }
 
 /** Approvals for a place or for ever hold for the session at least. */

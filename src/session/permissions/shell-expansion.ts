@@ -27,7 +27,7 @@ export class StepBudget {
   }
 }
 
-/** The texts that a word may become. Undefined: only running the line tells. More may be given than the shell would give. */
+/** The texts that a word may become. Undefined: known only when the line runs. May contain more than the shell would produce. */
 export function expandWord(word: ShellWord, context: ExpansionContext): readonly string[] | undefined {
   if (/[?!]/.test(word.marks)) return undefined;
   // The command of that name.
@@ -120,7 +120,7 @@ function expandTilde(word: ShellWord, folders: Iterable<string>): readonly Shell
   if (!isBare(word, 0, "~")) return [word];
   const slash = word.text.indexOf("/");
   const end = slash === -1 ? word.text.length : slash;
-  // A quoted name is no user's.
+  // A quoted name does not name a user.
   if (word.marks.slice(1, end).includes("q")) return [word];
   const homes = homesOf(word.text.slice(1, end), folders);
   return homes?.map((home) => concat(quoted(home), slice(word, end)));
@@ -188,7 +188,10 @@ function splitPath(word: ShellWord): readonly ShellWord[] {
 }
 
 function namesIn(folder: string, part: ShellWord, steps: StepBudget): readonly string[] {
-  const pattern = toPattern(part);
+  // From a bare bracket on, anything: what is in brackets depends on the language of the system.
+  const { text, marks } = part;
+  const bracket = [...marks].findIndex((mark, at) => mark === "b" && text[at] === "[");
+  const pattern = (bracket === -1 ? text : `${text.slice(0, bracket)}*`).replace(/\*+/g, "*");
   // Some shells find the folder itself and the one above by `.*`.
   const names = [...(pattern.startsWith(".") ? [".", ".."] : []), ...readNames(folder)];
   steps.take(names.length + 1);
@@ -202,12 +205,6 @@ function readNames(folder: string): readonly string[] {
     // No folder, or closed to us, and so to the shell.
     return [];
   }
-}
-
-/** From a bare bracket on, anything: what is in brackets depends on the language of the system. */
-function toPattern({ text, marks }: ShellWord): string {
-  const bracket = [...marks].findIndex((mark, at) => mark === "b" && text[at] === "[");
-  return (bracket === -1 ? text : `${text.slice(0, bracket)}*`).replace(/\*+/g, "*");
 }
 
 function fits(pattern: string, name: string): boolean {

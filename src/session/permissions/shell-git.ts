@@ -29,11 +29,11 @@ const replacing: ReadonlySet<string> = new Set("checkout switch restore reset me
 
 const connecting: ReadonlySet<string> = new Set("fetch push pull ls-remote".split(" "));
 
-// git takes any beginning of a long option for the option, so that only what is known can be told from what is not.
+// git accepts any prefix of a long option for the option, so only a list of what is known is safe.
 const longOptions =
   /^--(?:stat|shortstat|numstat|summary|name-only|name-status|cached|staged|oneline|graph|all|decorate|format|pretty|date|author|since|until|after|before|max-count|abbrev-commit|abbrev|no-color|color|patch|unified|word-diff|no-merges|merges|first-parent|follow|reverse|grep|short|branch|porcelain|ignored|untracked-files|show-toplevel|show-current|abbrev-ref|verify|symbolic-full-name|git-dir|is-inside-work-tree|amend|no-edit|no-verify|message|force|force-with-lease|set-upstream|tags|prune|quiet|verbose|hard|soft|mixed|keep|abort|continue|skip|ff-only|no-ff|squash|rebase|delete|list|contains|merged|no-merged|sort|count|exclude-standard|others|error-unmatch|find-renames|ignore-all-space|ignore-space-change|line-number|ignore-case|files-with-matches|get|get-all|get-regexp|local|allow-empty|signoff|source|worktree|theirs|ours|detach|orphan|track|update|dry-run|diff-filter|no-renames|remotes|heads|symref)(?:=.*)?$/s;
 
-/** What git does with these words in a folder; a word is undefined when only running the line tells it. */
+/** What git does with these words in a folder; a word is undefined when it is known only when the line runs. */
 export function gitUse(words: readonly (string | undefined)[], folder: string): GitUse {
   const known = words.filter((word) => word !== undefined);
   const [command = "", ...options] = known[0] === "--no-pager" ? known.slice(1) : known;

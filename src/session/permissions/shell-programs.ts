@@ -2,7 +2,7 @@
 export interface ShellProgram {
   /** Any other option makes it a program of which nothing is known. */
   readonly options: RegExp;
-  /** `none`: its words are no files. `read`, `write`: they are files that it reads or changes. `copy`: the last one is changed, the others read. */
+  /** `none`: its words are not files. `read`, `write`: they are files that it reads or changes. `copy`: the last one is changed, the others read. */
   readonly operands: "none" | "read" | "write" | "copy";
   /** With such an option (or in any case) it goes through all that is below its operands. */
   readonly recursive?: RegExp | true;
@@ -14,9 +14,9 @@ export interface ShellProgram {
   readonly startsHere?: true;
   /** Options that take none of the words behind them as their value. Absent: none does. */
   readonly flags?: RegExp;
-  /** Its first operand is no file but a text, which must be like this, as must be each operand behind an option. */
+  /** Its first operand is not a file but a text, which must match this, as must each operand after an option. */
   readonly text?: RegExp;
-  /** Options with which that text is none of the operands. */
+  /** Options with which that text is not an operand. */
   readonly textOption?: RegExp;
   /** No word may be like this. */
   readonly refused?: RegExp;
@@ -32,7 +32,7 @@ export interface ShellProgram {
 export const anyOption: RegExp = /^/;
 const none = /^(?!)/;
 
-/** Programs whose words are no files, with any words. */
+/** Programs whose words are not files, with any words. */
 const plainNames =
   ": true false echo pwd exit return break continue shift sleep seq yes expr basename dirname whoami id groups arch nproc uptime tty which type kill umask ulimit printenv clear tput tr ps df free logname fi done }";
 

@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
 import { expandWord, StepBudget } from "./shell-expansion.ts";
-import { type GitUse, gitUse } from "./shell-git.ts";
+import { gitUse } from "./shell-git.ts";
 import { anyOption, findProgram, type ShellProgram, saysItsVersion } from "./shell-programs.ts";
 import { readScript, type ShellCommand, type ShellWord } from "./shell-words.ts";
 
@@ -19,7 +19,7 @@ export interface TreeUse {
   readonly skipsHidden: boolean;
 }
 
-/** What a command line reaches, as far as it can be told without running it. */
+/** What a command line reaches, as far as that is known without running it. */
 export interface ShellReach {
   readonly paths: readonly PathUse[];
   /** Words and addresses of commands that open connections. */
@@ -50,7 +50,7 @@ export function reachOf(line: string, workingDirectory: string): ShellReach {
 /** A word with the texts that it may become. */
 interface Word {
   readonly source: ShellWord;
-  /** Undefined: only running the line tells. */
+  /** Undefined: known only when the line runs. */
   readonly values: readonly string[] | undefined;
 }
 
@@ -84,7 +84,8 @@ class ReachReader implements ShellReach {
 
   #readCommand({ words, redirections }: ShellCommand, depth: number): undefined {
     for (const { access, target } of redirections) this.#redirect(this.#expand(target), access);
-    const own = withoutKeywords(words);
+    const start = words.findIndex(({ text, marks }) => !keywords.has(text) || marks.includes("q"));
+    const own: readonly ShellWord[] = start === -1 ? [] : words.slice(start);
     if (own.length === 0) return;
     this.#run(
       own.map((word) => this.#expand(word)),
@@ -117,19 +118,18 @@ class ReachReader implements ShellReach {
     const carried = carriedBy(program, rest);
     if (carried === "unknown") return this.#unknown(`the program ${program}`, rest);
     if (carried !== undefined) return carried.length === 0 ? undefined : this.#run(carried, depth);
-    if (/^(?:ba|da|z|k)?sh$/.test(basename(program))) return this.#runShell(program, rest, depth);
+    if (/^(?:ba|da|z|k)?sh$/.test(basename(program))) {
+      const [option, script] = rest;
+      const text = option?.source.text === "-c" && script?.values?.length === 1 ? script.values[0] : undefined;
+      if (text === undefined) return this.#unknown(`the program ${program}`, rest);
+      this.#usePlainWords(rest.slice(2));
+      this.read(text, depth + 1);
+      return;
+    }
     if (/^(?:export|local|readonly|declare|typeset)$/.test(program)) return this.#declare(rest);
     if (program === "for") return this.#loop(rest);
     if (program === "git") return this.#runGit(rest);
     this.#runProgram(program, rest);
-  }
-
-  #runShell(program: string, rest: readonly Word[], depth: number): undefined {
-    const [option, script] = rest;
-    const text = option?.source.text === "-c" && script?.values?.length === 1 ? script.values[0] : undefined;
-    if (text === undefined) return this.#unknown(`the program ${program}`, rest);
-    this.#usePlainWords(rest.slice(2));
-    this.read(text, depth + 1);
   }
 
   #loop([variable, ...rest]: readonly Word[]): undefined {
@@ -157,20 +157,19 @@ class ReachReader implements ShellReach {
       const isMessage = /^(?:-[a-zA-Z]*m|--message)$/.test(rest[index - 1]?.source.text ?? "") && !source.marks.includes("?");
       return [isMessage ? "" : undefined];
     });
-    for (const folder of [...this.#folders]) this.#useOfGit(gitUse(texts, folder));
+    for (const folder of [...this.#folders]) {
+      const { repository, paths, shows, connects, records, replaces, doubt } = gitUse(texts, folder);
+      if (doubt !== undefined) this.#doubt(doubt);
+      if (connects) this.addressDoubt ??= "git connects to the remotes that the repository configures";
+      if (shows && (this.#hasNewNames || this.#hasNewRecords)) this.#doubt("git may show files that are not in the working directory");
+      if (shows && repository !== undefined) this.repositories.push(repository);
+      this.#hasNewRecords ||= records;
+      this.#hasNewNames ||= replaces;
+      if (replaces) this.writeDoubt ??= "git replaces files";
+      for (const path of paths) this.#use(path, "any", undefined);
+    }
     this.#usePlainWords(rest);
     for (const text of texts) if (text !== undefined) this.#connect(text);
-  }
-
-  #useOfGit({ repository, paths, shows, connects, records, replaces, doubt }: GitUse): undefined {
-    if (doubt !== undefined) this.#doubt(doubt);
-    if (connects) this.addressDoubt ??= "git connects to the remotes that the repository configures";
-    if (shows && (this.#hasNewNames || this.#hasNewRecords)) this.#doubt("git may show files that are not in the working directory");
-    if (shows && repository !== undefined) this.repositories.push(repository);
-    this.#hasNewRecords ||= records;
-    this.#hasNewNames ||= replaces;
-    if (replaces) this.writeDoubt ??= "git replaces files";
-    for (const path of paths) this.#use(path, "any", undefined);
   }
 
   #runProgram(name: string, rest: readonly Word[]): undefined {
@@ -197,7 +196,7 @@ class ReachReader implements ShellReach {
       for (const folder of here) {
         if (this.#folders.size > maxFolders) return this.#doubt("it changes the working directory too often");
         const next = inFolder(folder, value);
-        // bash takes `..` away before it follows links, unless it is told not to.
+        // bash removes `..` before it follows links, unless an option says otherwise.
         this.#folders.add(next).add(resolve(next));
       }
     }
@@ -240,7 +239,7 @@ class ReachReader implements ShellReach {
     }
   }
 
-  /** Words that are no files as a rule: what rules name is found among them all the same. */
+  /** Words that usually are not files: what rules name is found among them all the same. */
   #usePlainWords(words: readonly Word[]): undefined {
     for (const { values = [] } of words) {
       for (const value of values) {
@@ -284,17 +283,12 @@ function inFolder(folder: string, path: string): string {
 
 const keywords: ReadonlySet<string> = new Set(["if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"]);
 
-function withoutKeywords(words: readonly ShellWord[]): readonly ShellWord[] {
-  const start = words.findIndex(({ text, marks }) => !keywords.has(text) || marks.includes("q"));
-  return start === -1 ? [] : words.slice(start);
-}
-
 function isAssignment({ text, marks }: ShellWord): boolean {
   const [name] = /^[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=/.exec(text) ?? [];
   return name !== undefined && /^b+$/.test(marks.slice(0, name.length));
 }
 
-/** The words of the command that a program runs. Undefined: it runs none; "unknown": it cannot be told. */
+/** The words of the command that a program runs. Undefined: it runs none; "unknown": that cannot be determined. */
 function carriedBy(program: string, rest: readonly Word[]): readonly Word[] | "unknown" | undefined {
   const [first] = rest;
   const option = first?.source.text ?? "";

@@ -1,6 +1,6 @@
 /**
  * One word of a command before expansion: its characters without quotes, and for each of them a mark. `b`: it stood bare, so
- * that it may be a glob, brace or tilde. `q`: it was quoted. `?`: it stands for a value that only running the line tells. `!`: the same
+ * that it may be a glob, brace or tilde. `q`: it was quoted. `?`: it stands for a value that is known only when the line runs. `!`: the same
  * between quotes, so that the value is one word.
  */
 export interface ShellWord {
@@ -115,7 +115,7 @@ class ScriptReader {
   #readRedirection(words: ShellWord[], redirections: Redirection[]): undefined {
     const [sign] = /^(?:&>>?|<<<|<<-?|<>|[<>]&|>\||>>|[<>])/.exec(this.#text.slice(this.#at, this.#at + 3))!;
     const before = this.#text[this.#at - 1];
-    // The number of a stream before the sign is no word of the command: 2>file.
+    // The number of a stream before the sign is not a word of the command: 2>file.
     if (before !== undefined && /\d/.test(before) && /^\d+$/.test(words.at(-1)?.text ?? "")) words.pop();
     this.#at += sign.length;
     if (sign === "<<" || sign === "<<-") return this.#openDocument(sign === "<<-");
@@ -140,7 +140,7 @@ class ScriptReader {
     this.#documents.push({ end: text, isQuoted: marks.includes("q"), stripsTabs });
   }
 
-  /** What a command reads as its input is no part of the script, unless it has substitutions. */
+  /** What a command reads as its input is not part of the script, unless it has substitutions. */
   #skipDocuments(): undefined {
     for (const { end, isQuoted, stripsTabs } of this.#documents.splice(0)) {
       let isEnded = false;

@@ -187,7 +187,7 @@ export function instructionFilesFor(
   return findInstructionFiles(places, onOutside, onHidden);
 }
 
-/** What a session's model is told of all that; looked up anew when a message of a user comes, not with every request. */
+/** The instructions for a session's model; read again for each message of a user, not for each request. */
 export class CustomInstructions {
   readonly #options: () => { readonly options: CustomInstructionOptions; readonly workingDirectory: string };
   readonly #log: Logger;

@@ -77,7 +77,7 @@ export function toolsChangedNotice(gone: readonly string[]): string {
   return `<tools_changed_notice>\nTools no longer available: ${gone.join(", ")}\n\n${advice}\n</tools_changed_notice>`;
 }
 
-/** What a model that cannot be shown something is told of it. */
+/** The text in place of content that a model cannot be shown. */
 export function unseenNote(file: {
   readonly mimeType: string;
   readonly description?: string | undefined;
@@ -156,7 +156,7 @@ export const askUserText = {
   unanswered: "The user did not answer. Decide for yourself, and state what you assumed.",
 } as const;
 
-/** A sub-agent, as a model is told of it. */
+/** A sub-agent, as a model sees it. */
 export interface AgentFacts {
   readonly id: string;
   readonly type: string;
@@ -206,7 +206,7 @@ function agentFacts({ id, type, status, description, elapsed, turns, model }: Ag
   return `agent_id: ${id}, agent_type: ${type}, status: ${status}, description: ${firstLine(description)}, elapsed: ${elapsed}s, total_turns: ${turns}${modelFact}`;
 }
 
-/** Enough of a description to tell what it is about. */
+/** Enough of a description to see what it is about. */
 function firstLine(text: string): string {
   const line = text.trim().split(/\r?\n/, 1)[0] ?? "";
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;

@@ -136,7 +136,7 @@ function said(feedback: string | undefined): string {
   return feedback === undefined || feedback.trim() === "" ? "" : `\n\nThe user says: ${feedback.trim()}`;
 }
 
-/** Tokens at four characters each, as English has them on average: nobody's tokenizer is at hand. */
+/** Estimates tokens as four characters each, the average of English, because no tokenizer is available. */
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / 4);
 }
@@ -180,7 +180,7 @@ function describeSkill({ name, description }: SkillEntry): string {
   return `<skill>\n<name>${escaped(name)}</name>\n<description>${escaped(text)}</description>\n<location>custom</location>\n</skill>`;
 }
 
-/** A description cannot end the list and go on as instructions. */
+/** A description cannot end the list and continue as instructions. */
 export function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

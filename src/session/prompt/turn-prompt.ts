@@ -5,34 +5,34 @@ import type { SessionEvent } from "../history/events.ts";
 import type { SessionContext } from "../session-context.ts";
 import { assembleInstructions, eagerPrompts, type InstructionParts } from "./system-prompt.ts";
 
-/** Keeps a session's system message up to date with its skills and tools, and tells of both when they are new. */
+/** Caches a session's system message, and emits events when it or the session's skills have changed. */
 export class SystemPromptCache {
   readonly #host: Pick<SessionContext, "events" | "log">;
   /** What the system message is made of now. Equal parts are the same objects. */
   readonly #partsOf: () => Promise<InstructionParts>;
-  /** The prompts that were told of, by skill. */
+  /** The prompts that were announced, by skill. */
   readonly #invoked = new Map<string, string>();
   #skills: readonly SkillEntry[] | undefined;
   #parts: InstructionParts | undefined;
   #catalog: ToolCatalog | undefined;
   #text = "";
-  #told: string | undefined;
+  #announced: string | undefined;
 
   constructor(host: Pick<SessionContext, "events" | "log">, parts: () => Promise<InstructionParts>) {
     this.#host = host;
     this.#partsOf = parts;
   }
 
-  /** What a session that is gone on with was told before. */
+  /** Restores what was announced before the session was resumed. */
   replay(events: Iterable<SessionEvent>): void {
     for (const { type, data, agentId } of events) {
       if (agentId !== undefined) continue;
-      if (type === "system.message") this.#told = String(data["content"]);
+      if (type === "system.message") this.#announced = String(data["content"]);
       if (type === "skill.invoked" && data["trigger"] === "context-load") this.#invoked.set(String(data["name"]), String(data["content"]));
     }
   }
 
-  /** The system message for a catalog. What cannot be made anew stays as it was, until something changes. */
+  /** The system message for a catalog. If it cannot be assembled, the previous one is used until something changes. */
   async refresh(catalog: ToolCatalog): Promise<string> {
     const parts = await this.#partsOf();
     if (catalog !== this.#catalog || this.#parts === undefined || !isSame(parts, this.#parts)) {
@@ -40,8 +40,8 @@ export class SystemPromptCache {
       this.#catalog = catalog;
       this.#text = await this.#assemble(parts);
     }
-    this.#tellSkills(parts.skills);
-    this.#tellText();
+    this.#announceSkills(parts.skills);
+    this.#announceText();
     return this.#text;
   }
 
@@ -49,39 +49,35 @@ export class SystemPromptCache {
     try {
       return await assembleInstructions(parts);
     } catch (error) {
-      this.#reportFailure(error);
+      const { events, log } = this.#host;
+      const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
+      log.error(message, { error: toError(error) });
+      if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
       // Only the session's own wishes run code of others.
       return this.#text === "" ? assembleInstructions({ ...parts, wishes: [] }) : this.#text;
     }
   }
 
-  #tellText(): void {
-    if (this.#text === this.#told || this.#text === "") return;
-    this.#told = this.#text;
+  #announceText(): void {
+    if (this.#text === this.#announced || this.#text === "") return;
+    this.#announced = this.#text;
     this.#host.events.append("system.message", { role: "system", content: this.#text });
   }
 
-  #tellSkills(skills: readonly SkillEntry[]): void {
+  #announceSkills(skills: readonly SkillEntry[]): void {
     if (skills === this.#skills) return;
     this.#skills = skills;
     const { events } = this.#host;
     if (events.wants("session.skills_loaded")) events.append("session.skills_loaded", { skills: skills.map(describe) });
-    for (const skill of skills) this.#tellPrompts(skill);
+    for (const skill of skills) this.#announcePrompts(skill);
   }
 
-  #tellPrompts(skill: SkillEntry): void {
+  #announcePrompts(skill: SkillEntry): void {
     const content = eagerPrompts(skill);
     if (content === "" || this.#invoked.get(skill.name) === content) return;
     this.#invoked.set(skill.name, content);
     const { name, description, folder = "" } = skill;
     this.#host.events.append("skill.invoked", { name, path: folder, content, description, source: "custom", trigger: "context-load" });
-  }
-
-  #reportFailure(error: unknown): void {
-    const { events, log } = this.#host;
-    const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
-    log.error(message, { error: toError(error) });
-    if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
   }
 }
 

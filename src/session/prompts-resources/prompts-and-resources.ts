@@ -2,8 +2,9 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { ToolKind, ToolOrigin } from "../../tools/tool.ts";
+import { kindsByRank } from "../catalog/tool-catalog.ts";
 
-/** What one source gives. Each list is read only when somebody wants to know it. */
+/** What one source provides. Each list is read only when it is needed. */
 export interface PromptAndResourceSource {
   readonly kind: ToolKind;
   /** For people. */
@@ -29,15 +30,12 @@ export interface PromptsAndResources {
   ofServer(serverName: string): PromptsAndResources;
 }
 
-// As for tools: each kind wins over those before it.
-const order: readonly ToolKind[] = ["builtin", "mcp", "skill", "plugin", "external"];
-
 /**
- * Puts together what several sources give. Of two of one name or address that of the later kind has it (built-in, MCP
+ * Combines the prompts and resources of several sources. If two have the same name or address, the later kind wins (built-in, MCP
  * server, skill, plugin, client), within a kind that of the later source. Pure: equal sources give equal offers.
  */
 export function assemblePromptsAndResources(sources: readonly PromptAndResourceSource[]): PromptsAndResources {
-  const ordered = order.flatMap((kind) => sources.filter((source) => source.kind === kind));
+  const ordered = kindsByRank.flatMap((kind) => sources.filter((source) => source.kind === kind));
   return new AssembledOffers(ordered);
 }
 
@@ -171,7 +169,7 @@ export class StableList<Item extends object, Definition extends object> {
   #definitions: readonly Definition[] = Object.freeze([]);
   #version = 0;
 
-  /** `contractOf`: what of a definition makes another list of it; the rest may change without anybody being told. */
+  /** `contractOf`: the part of a definition whose change makes a new list; other changes are not announced. */
   constructor(definitionOf: (item: Item) => Definition, contractOf: (definition: Definition) => unknown = (definition) => definition) {
     this.#definitionOf = definitionOf;
     this.#contractOf = contractOf;

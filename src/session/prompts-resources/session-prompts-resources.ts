@@ -19,7 +19,7 @@ import { ResourceWatch } from "./session-resource-subscription.ts";
 
 /** How a prompt is asked for, or a resource. */
 export interface OfferOptions {
-  /** Nobody waits any longer when it fires. */
+  /** Ends the wait when it fires. */
   readonly signal?: AbortSignal | undefined;
   /** Asked first what the handler asks; what it leaves with `noResult` goes to those who are attached. */
   readonly answers?: AskHandlers | undefined;
@@ -71,12 +71,26 @@ export class SessionPromptsAndResources {
   );
   #sources: readonly PromptAndResourceSource[] | undefined;
   #current: PromptsAndResources | undefined;
-  #told: Versions = { prompts: 0, resources: 0, resourceTemplates: 0 };
+  #announced: Versions = { prompts: 0, resources: 0, resourceTemplates: 0 };
 
   constructor(host: PromptsAndResourcesContext) {
     this.#host = host;
     this.#changes = new Emitter((error) => host.log.error("A listener for prompts and resources failed.", { error }));
-    host.changes.on("changed", () => this.#look());
+    host.changes.on("changed", () => {
+      // Lists are compared only if there are listeners.
+      if (this.#closing.signal.aborted) return;
+      if (this.#changes.has("changed")) {
+        const [before, now] = [this.#announced, this.#versions()];
+        this.#announced = now;
+        const change: OffersChange = {
+          prompts: now.prompts !== before.prompts,
+          resources: now.resources !== before.resources,
+          resourceTemplates: now.resourceTemplates !== before.resourceTemplates,
+        };
+        if (change.prompts || change.resources || change.resourceTemplates) this.#changes.emit("changed", change);
+      }
+      for (const watch of this.#watches) watch.check();
+    });
   }
 
   /** With origin and revision. */
@@ -151,7 +165,7 @@ export class SessionPromptsAndResources {
 
   onChanged(listener: (change: OffersChange) => void): Disposable {
     this.#host.assertOpen();
-    if (!this.#changes.has("changed")) this.#told = this.#versions();
+    if (!this.#changes.has("changed")) this.#announced = this.#versions();
     return this.#changes.on("changed", listener);
   }
 
@@ -160,24 +174,6 @@ export class SessionPromptsAndResources {
     this.#changes.clear();
     await Promise.all([...this.#watches].map((watch) => watch[Symbol.asyncDispose]()));
     this.#watches.clear();
-  }
-
-  /** Only where somebody wants to know. */
-  #look(): void {
-    if (this.#closing.signal.aborted) return;
-    if (this.#changes.has("changed")) this.#announce();
-    for (const watch of this.#watches) watch.check();
-  }
-
-  #announce(): void {
-    const [before, now] = [this.#told, this.#versions()];
-    this.#told = now;
-    const change: OffersChange = {
-      prompts: now.prompts !== before.prompts,
-      resources: now.resources !== before.resources,
-      resourceTemplates: now.resourceTemplates !== before.resourceTemplates,
-    };
-    if (change.prompts || change.resources || change.resourceTemplates) this.#changes.emit("changed", change);
   }
 
   #versions(): Versions {

@@ -35,7 +35,7 @@ export class ResourceWatch implements AsyncDisposable {
     const before = this.#source;
     this.#source = this.#options.find();
     if (this.#source === before) return;
-    if (this.#source?.revision !== before?.revision) this.#tell();
+    if (this.#source?.revision !== before?.revision) this.#notify();
     this.#begin().catch((error) => this.#options.onError(error));
   }
 
@@ -51,7 +51,7 @@ export class ResourceWatch implements AsyncDisposable {
     // A resource knows itself by one spelling of its address.
     const uri = source !== undefined && "uri" in source.definition ? source.definition.uri : this.#options.uri;
     const watch = await source?.watch?.(uri, () => {
-      if (this.#source === source) this.#tell();
+      if (this.#source === source) this.#notify();
     });
     if (watch === undefined) return;
     const end = async (): Promise<void> =>
@@ -72,7 +72,7 @@ export class ResourceWatch implements AsyncDisposable {
   }
 
   /** Once for all that happens at the same time: a file changes, and with it what is listed. */
-  #tell(): void {
+  #notify(): void {
     if (this.#isDue) return;
     this.#isDue = true;
     setImmediate(() => {

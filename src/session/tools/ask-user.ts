@@ -10,7 +10,7 @@ interface AskArguments {
   readonly allow_freeform?: boolean;
 }
 
-/** Asks the user, whoever that is at the moment. */
+/** Asks the user of any attached client. */
 export const askUser: Tool = createSessionTool({
   name: "ask_user",
   description:

@@ -1,5 +1,4 @@
 import { errorMessage } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
@@ -26,7 +25,15 @@ export const useSkill: Tool = createSessionTool({
     const offered = offeredSkills(session.skills());
     const skill = offered.findLast((entry) => entry.name === name);
     if (skill === undefined) return failureResult(skillText.unknown(name, [...new Set(offered.map((entry) => entry.name))]));
-    if (file !== undefined) return readFile(skill, file, session.log);
+    if (file !== undefined) {
+      // A skill that lies in no folder, such as one of an MCP server, has no other way to its files.
+      try {
+        return successResult(decoder.decode(await skill.read(file)));
+      } catch (error) {
+        session.log.error(`A file of skill "${skill.name}" could not be read.`, { file, error: errorMessage(error) });
+        return failureResult(skillText.unreadableFile(skill.name, file));
+      }
+    }
     try {
       const content = skillContext({ name, folder: skill.folder, body: await skill.instructions() });
       addMessage(content);
@@ -44,17 +51,7 @@ interface SkillArguments {
   readonly file?: string;
 }
 
-/** A skill that lies in no folder, such as one of an MCP server, has no other way to its files. */
-async function readFile(skill: SkillEntry, file: string, log: Logger): Promise<ToolResult> {
-  try {
-    return successResult(decoder.decode(await skill.read(file)));
-  } catch (error) {
-    log.error(`A file of skill "${skill.name}" could not be read.`, { file, error: errorMessage(error) });
-    return failureResult(skillText.unreadableFile(skill.name, file));
-  }
-}
-
-// What is no text would only fill a conversation.
+// Binary files would only waste context.
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /** The skills that a model may load. */

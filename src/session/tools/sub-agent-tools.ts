@@ -54,7 +54,10 @@ async function startTask(args: TaskArguments, { toolCallId, signal }: ToolInvoca
   }
   agent.stopWith(signal);
   await agent.settled;
-  return resultOf(agent);
+  const { id, profile, status, replies } = agent;
+  if (status === "failed") return failureResult(agentText.failed(id, profile.name));
+  if (status === "cancelled") return failureResult(agentText.cancelled(id, profile.name));
+  return successResult(replies.at(-1) || agentText.silent(id, profile.name));
 }
 
 const refusals = {
@@ -62,13 +65,6 @@ const refusals = {
   "too deep": () => agentText.tooDeep,
   "too many": () => agentText.tooMany(maxRunningAgents),
 };
-
-function resultOf(agent: SubAgent): ToolResult {
-  const { id, profile, status, replies } = agent;
-  if (status === "failed") return failureResult(agentText.failed(id, profile.name));
-  if (status === "cancelled") return failureResult(agentText.cancelled(id, profile.name));
-  return successResult(replies.at(-1) || agentText.silent(id, profile.name));
-}
 
 interface ListArguments {
   readonly include_completed?: boolean;
@@ -106,7 +102,7 @@ interface ReadArguments {
 const defaultTimeout = 30;
 const maxTimeout = 600;
 
-/** Tells how far an agent is, and what it answered. */
+/** Returns the progress of an agent and what it answered. */
 export const readAgent: Tool = createSessionTool({
   name: "read_agent",
   description: "Returns the answer of a background agent, or says that it is still running.",
@@ -176,7 +172,14 @@ export const writeAgent: Tool = createSessionTool({
     const ids = receiversOf(args, subAgents).filter((id) => self === undefined || subAgents.find(id) !== self);
     if (ids.length === 0) return failureResult(agentText.noReceiver);
     const isAnyKnown = ids.some((id) => subAgents.find(id) !== undefined);
-    const text = ids.map((id) => send(id, args.message, subAgents)).join("\n");
+    const text = ids
+      .map((id) => {
+        const agent = subAgents.find(id);
+        if (agent === undefined) return agentText.unknown(id);
+        subAgents.send(agent, args.message);
+        return agentText.delivered(agent.id);
+      })
+      .join("\n");
     return isAnyKnown ? successResult(text) : failureResult(text);
   },
 });
@@ -184,11 +187,4 @@ export const writeAgent: Tool = createSessionTool({
 function receiversOf({ agent_id: one, agent_ids: several = [], scope }: WriteArguments, subAgents: SubAgents): readonly string[] {
   const running = scope === "running" ? subAgents.list().filter(isRunning) : [];
   return [...new Set([...(one === undefined ? [] : [one]), ...several, ...running.map(({ id }) => id)])];
-}
-
-function send(id: string, message: string, subAgents: SubAgents): string {
-  const agent = subAgents.find(id);
-  if (agent === undefined) return agentText.unknown(id);
-  subAgents.tell(agent, message);
-  return agentText.delivered(agent.id);
 }

@@ -2,10 +2,10 @@ import type { ChatMessage, ImagePart, MessagePart, ToolMessage } from "../../mod
 import type { History } from "../history/conversation-history.ts";
 import { unseenNote } from "../prompt/model-text.ts";
 
-/** What a model is sent: one system message, then the conversation as its events tell it. */
+/** What a model is sent: one system message, then the conversation as its events describe it. */
 export function assembleMessages(system: string, history: History, seesImages: boolean): readonly ChatMessage[] {
-  const told = seesImages ? history.messages() : history.messages().map(withoutImages);
-  return system === "" ? told : [{ role: "system", content: system }, ...told];
+  const conversation = seesImages ? history.messages() : history.messages().map(withoutImages);
+  return system === "" ? conversation : [{ role: "system", content: system }, ...conversation];
 }
 
 function withoutImages(message: ChatMessage): ChatMessage {

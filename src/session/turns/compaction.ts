@@ -34,7 +34,7 @@ export type Compaction =
   | { readonly kind: "cancelled" };
 
 /**
- * Has the model summarise a conversation and tells the events, from which its history is made: with the success the
+ * Lets the model summarise a conversation and emits the events from which its history is made: with the success the
  * messages give way to the summary, and what was said meanwhile stays behind it. Never rejects.
  */
 async function compact(request: CompactionRequest, { events, log }: TurnContext, signal: AbortSignal): Promise<Compaction> {
@@ -207,7 +207,7 @@ export class Compactor implements ContextLimit, Disposable {
     return contextUse({ model, tools, messages: assembleMessages(system, this.#host.recording.history, model.seesImages) });
   }
 
-  /** Makes the conversation shorter because somebody wants it so. @throws HostError `COMPACTION`. */
+  /** Shortens the conversation on request. @throws HostError `COMPACTION`. */
   async compactNow(model: TurnModel, customInstructions: string | undefined, signal: AbortSignal): Promise<Compaction> {
     if (this.#running !== undefined) throw new HostError("COMPACTION", "The conversation is already being compacted.");
     this.#parts ??= { model, system: "", tools: [] };
@@ -215,7 +215,7 @@ export class Compactor implements ContextLimit, Disposable {
     return untilEnded(this.#start("manual", use, customInstructions), signal, true);
   }
 
-  /** Stops what runs, if somebody wanted it, or if nobody did. False: nothing of the kind runs. */
+  /** Stops a compaction that was requested, or one that began by itself. False: there is none. */
   cancel(which: "manual" | "background"): boolean {
     const running = this.#running;
     if (running === undefined || (running.trigger === "manual") !== (which === "manual")) return false;
@@ -267,7 +267,7 @@ async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt
   }
 }
 
-/** Tells how much of the model's context the next request takes, by an estimate. */
+/** Emits how much of the model's context the next request takes, by an estimate. */
 export function emitUsageInfo(call: ModelCall, { events }: TurnContext): void {
   if (!events.wants("session.usage_info")) return;
   const { agent, messages } = call;
@@ -284,7 +284,7 @@ function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messa
   return { tokenLimit: model.contextTokens, currentTokens, systemTokens, conversationTokens, toolDefinitionsTokens };
 }
 
-/** Tells what an answer took, as the endpoint counts it. */
+/** Emits the usage of an answer, as the endpoint counts it. */
 export function emitUsage(call: ModelCall, { events }: TurnContext, reply: ModelReply): void {
   if (!events.wants("assistant.usage")) return;
   const { usage, duration, timeToFirstToken, finishReason, callId, requestId, model } = reply;

@@ -6,8 +6,8 @@ import { emitUsage, emitUsageInfo, initiatorOf } from "./compaction.ts";
 import type { ModelCall, TurnContext } from "./turn-types.ts";
 
 /**
- * Asks the model, telling the events of what comes. Rejects with the model's error, or with the signal's reason as soon
- * as it fires, whatever the model does: nothing of an answer is told after that.
+ * Sends a request to the model and emits the events of the answer. Rejects with the model's error, or with the signal's reason as soon
+ * as it fires, whatever the model does: nothing of an answer is emitted after that.
  */
 export async function callModel(call: ModelCall, host: TurnContext): Promise<ModelReply> {
   const { agent, model, messages, tools, run } = call;
@@ -42,7 +42,7 @@ function beginStep({ agent, model, run }: ModelCall, { pipeline }: TurnContext):
   return pipeline.telemetry?.begin({ kind: "model", model: chat.id, provider, address: chat.address }, agent.agentId, run.trace);
 }
 
-/** What a span tells of an answer: counts and names only. */
+/** What a span contains of an answer: counts and names only. */
 function replyAttributes({ model, callId, finishReason, usage }: ModelReply): NonNullable<StepEnd["attributes"]> {
   return {
     "gen_ai.response.model": model,
@@ -59,14 +59,14 @@ interface Listening {
 }
 
 function listen(call: ModelCall, host: TurnContext): Listening {
-  const tell = call.agent.streaming ? deltaTeller(call, host) : undefined;
+  const emit = call.agent.streaming ? createDeltaEmitter(call, host) : undefined;
   const listening: Listening = {
     isOver: false,
     options: {
       signal: call.run.signal,
       origin: originOf(call),
-      onRetry: (retry) => void (listening.isOver || tellRetry(call, host, retry)),
-      ...(tell && { onDelta: (delta) => void (listening.isOver || tell(delta)) }),
+      onRetry: (retry) => void (listening.isOver || reportRetry(call, host, retry)),
+      ...(emit && { onDelta: (delta) => void (listening.isOver || emit(delta)) }),
     },
   };
   return listening;
@@ -76,7 +76,7 @@ function originOf({ agent: { agentId, parentAgentId }, run: { interactionId } }:
   return { kind: agentId === undefined ? "agent" : "subagent", agentId, parentAgentId, interactionId };
 }
 
-function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnContext): (delta: ModelDelta) => void {
+function createDeltaEmitter({ agent, messageId }: ModelCall, { events }: TurnContext): (delta: ModelDelta) => void {
   const reasoningId = randomUUID();
   let hasBegun = false;
   const append = (type: string, data: object): void => {
@@ -94,7 +94,7 @@ function deltaTeller({ agent, messageId }: ModelCall, { events }: TurnContext): 
   };
 }
 
-function tellRetry({ agent, model, run }: ModelCall, { events, log }: TurnContext, { error, attempt, delay }: ModelRetry): void {
+function reportRetry({ agent, model, run }: ModelCall, { events, log }: TurnContext, { error, attempt, delay }: ModelRetry): void {
   log.warning("A request to the model failed and will be retried.", { code: error.code, message: error.message, attempt, delay });
   if (!events.wants("model.call_failure")) return;
   const { status } = error;

@@ -19,7 +19,7 @@ export interface SessionCommand {
     readonly sessionId: string;
     /** What stands after the name. */
     readonly arguments: string;
-    /** Fires when nobody waits for it any more. */
+    /** Fires when the command is not awaited any more. */
     readonly signal: AbortSignal;
   }): unknown;
 }
@@ -47,7 +47,7 @@ export function findCommand(name: string, commands: ReadonlyMap<string, SessionC
   throw new HostError("COMMAND_UNKNOWN", `Command ${JSON.stringify(name)} does not exist. ${advice}`);
 }
 
-/** Runs a command, telling the events of it, and gives what it gave. Rejects as it does, and when the signal fires. */
+/** Runs a command, emits its events and returns its result. Rejects as it does, and when the signal fires. */
 export async function runCommand(
   { command, argumentsText }: CalledCommand,
   context: SessionContext,

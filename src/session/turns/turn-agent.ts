@@ -45,10 +45,10 @@ export class SessionTurnAgent implements TurnAgent {
   /** The messages that the running turn answers. */
   #answering: readonly string[] = [];
   readonly context: Compactor;
-  /** The tools that the model has been told of, and not yet that they are gone. */
-  #told: Set<string> | undefined;
+  /** The tools that the model knows of, as far as it was not informed that they are gone. */
+  #announced: Set<string> | undefined;
   #advertised: readonly ToolDefinition[] | undefined;
-  #toldModel: string | undefined;
+  #announcedModel: string | undefined;
   #hasBegun = false;
 
   constructor(host: SessionTurnContext) {
@@ -96,13 +96,13 @@ export class SessionTurnAgent implements TurnAgent {
     const advertised = this.#host.toolset.disclosure.advertised(catalog);
     if (advertised === this.#advertised) return advertised;
     this.#advertised = advertised;
-    const told = this.#toldTools();
-    for (const { name } of advertised) told.add(name);
+    const announced = this.#announcedTools();
+    for (const { name } of advertised) announced.add(name);
     return advertised;
   }
 
   instructions(catalog: ToolCatalog): Promise<string> {
-    this.#tellModel();
+    this.announceModel(this.model().chat.id);
     return this.#instructions.refresh(catalog);
   }
 
@@ -157,8 +157,8 @@ export class SessionTurnAgent implements TurnAgent {
     const catalog = this.#host.catalog.current;
     await this.instructions(catalog);
     const { prompt } = submitted;
-    const told = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host.toolset.services)) ?? prompt;
-    const parts = [this.#noticeFor(catalog), told, message.attachments.text, ...submitted.additionalContext.map(promptContext)];
+    const content = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host.toolset.services)) ?? prompt;
+    const parts = [this.#noticeFor(catalog), content, message.attachments.text, ...submitted.additionalContext.map(promptContext)];
     const { transformedPrompt } = await hooks.run(
       "userPromptTransformed",
       { prompt, transformedPrompt: parts.filter((part) => part !== undefined && part !== "").join("\n\n") },
@@ -187,9 +187,9 @@ export class SessionTurnAgent implements TurnAgent {
     if (past === undefined) return undefined;
     this.#host.toolset.replay(past);
     this.#instructions.replay(past);
-    this.#toldModel = past.findLast(({ type, agentId }) => type === "session.model_change" && agentId === undefined)?.data["newModel"] as
-      | string
-      | undefined;
+    this.#announcedModel = past.findLast(({ type, agentId }) => type === "session.model_change" && agentId === undefined)?.data[
+      "newModel"
+    ] as string | undefined;
     return past;
   }
 
@@ -200,14 +200,10 @@ export class SessionTurnAgent implements TurnAgent {
     for (const content of additionalContext) events.append("user.message", { content, source: "hook", interactionId });
   }
 
-  #tellModel(): void {
-    this.tellModel(this.model().chat.id);
-  }
-
-  /** Tells which model answers from now on, unless that was told. */
-  tellModel(newModel: string, previousModel: string | undefined = this.#toldModel): void {
-    if (newModel === this.#toldModel) return;
-    this.#toldModel = newModel;
+  /** Announces which model answers from now on, unless that was announced before. */
+  announceModel(newModel: string, previousModel: string | undefined = this.#announcedModel): void {
+    if (newModel === this.#announcedModel) return;
+    this.#announcedModel = newModel;
     const { reasoningEffort } = this.#host.config.turn;
     this.#host.events.append("session.model_change", {
       newModel,
@@ -217,19 +213,21 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   #noticeFor({ executables }: ToolCatalog): string | undefined {
-    const told = this.#toldTools();
-    const gone = [...told].filter((name) => !executables.has(name));
-    for (const name of gone) told.delete(name);
+    const announced = this.#announcedTools();
+    const gone = [...announced].filter((name) => !executables.has(name));
+    for (const name of gone) announced.delete(name);
     if (gone.length === 0) return undefined;
-    // They may come back, and then be told of anew.
+    // They may come back, and are then announced again.
     this.#advertised = undefined;
     return toolsChangedNotice(gone);
   }
 
-  /** Of a session that is gone on with, the tools that its model has called are all that is known. */
-  #toldTools(): Set<string> {
-    this.#told ??= new Set(this.history.messages().flatMap((message) => (message.role === "assistant" ? calledIn(message.toolCalls) : [])));
-    return this.#told;
+  /** In a resumed session only the tools that the model has called are known. */
+  #announcedTools(): Set<string> {
+    this.#announced ??= new Set(
+      this.history.messages().flatMap((message) => (message.role === "assistant" ? calledIn(message.toolCalls) : [])),
+    );
+    return this.#announced;
   }
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
 import type { ModelReply, ModelToolCall } from "../../models/model.ts";
 import { ModelError } from "../../models/model-error.ts";
-import type { AgentScope, CallOutcome, ToolCall } from "../calls/tool-call.ts";
+import type { AgentScope, ToolCall } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import { errorType, placeInTrace } from "../telemetry.ts";
 import { assembleMessages } from "./assemble-messages.ts";
@@ -27,7 +27,14 @@ async function runRounds(agent: TurnAgent, host: TurnContext, run: TurnRun): Pro
   try {
     for (;;) {
       if (run.signal.aborted) return { kind: "aborted" };
-      if (run.budget.left <= 0) return stopAtLimit(agent, host, run, reply);
+      if (run.budget.left <= 0) {
+        const { agentId } = agent;
+        const { events, log } = host;
+        const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to continue, or raise maxIterations.`;
+        log.warning(message, { interactionId: run.interactionId });
+        if (events.wants("session.info")) events.append("session.info", { infoType: "iteration_limit", message }, agentId);
+        return { kind: "ended", reason: "limit", reply };
+      }
       run.budget.left--;
       const round = await runRound(agent, host, run);
       reply = round.reply;
@@ -57,7 +64,7 @@ async function runRound(agent: TurnAgent, host: TurnContext, run: TurnRun): Prom
   const model = agent.model();
   const scope = agent.scope({ turnId, signal });
   if (run.trace !== undefined) placeInTrace(scope, run.trace);
-  // Of this moment: its calls are looked up in the one of theirs, which tells of tools that have gone meanwhile.
+  // The catalog of this moment. Calls are looked up in the catalog of their own moment, which knows which tools have vanished.
   const { catalog } = scope;
   const system = await agent.instructions(catalog);
   const turn = { turnId, interactionId, model: model.chat.id };
@@ -105,24 +112,15 @@ async function takeReply(agent: TurnAgent, host: TurnContext, run: TurnRun, answ
   if (calls.length === 0) return { reply, goesOn: false };
   const prepared = await host.pipeline.prepare(calls, scope);
   const outcomes = await Promise.all(prepared.map((call) => host.pipeline.run(call)));
-  tellMessages(outcomes, agent, host, interactionId);
-  const rejected = outcomes.some(({ result }) => result.resultType === "rejected");
-  if (rejected) return { reply, end: "rejected", goesOn: false };
-  return outcomes.some(({ endsTurn }) => endsTurn) ? { reply, end: "terminal", goesOn: false } : { reply, goesOn: true };
-}
-
-/** What hooks and tools want the model to read after the results. */
-function tellMessages(outcomes: readonly CallOutcome[], { agentId }: TurnAgent, { events }: TurnContext, interactionId: string): void {
+  // What hooks and tools want the model to read after the results.
+  const { agentId } = agent;
+  const { events } = host;
   for (const { messages } of outcomes) {
     for (const content of messages) events.append("user.message", { content, source: "hook", interactionId }, agentId);
   }
-}
-
-function stopAtLimit({ agentId }: TurnAgent, { events, log }: TurnContext, run: TurnRun, reply: AssistantReply | undefined): TurnEnd {
-  const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to continue, or raise maxIterations.`;
-  log.warning(message, { interactionId: run.interactionId });
-  if (events.wants("session.info")) events.append("session.info", { infoType: "iteration_limit", message }, agentId);
-  return { kind: "ended", reason: "limit", reply };
+  const rejected = outcomes.some(({ result }) => result.resultType === "rejected");
+  if (rejected) return { reply, end: "rejected", goesOn: false };
+  return outcomes.some(({ endsTurn }) => endsTurn) ? { reply, end: "terminal", goesOn: false } : { reply, goesOn: true };
 }
 
 /** A call of a model, as the pipeline takes it, with the model's own words. */
@@ -131,7 +129,7 @@ interface ReadCall extends ToolCall {
   readonly replay?: ModelToolCall["replay"];
 }
 
-/** The calls of one answer. An id that is there twice is made unique: results could not be told apart. */
+/** The calls of one answer. A repeated id is replaced, because results could not be matched to it. */
 function readToolCalls(calls: readonly ModelToolCall[]): readonly ReadCall[] {
   const taken = new Set<string>();
   return calls.map(({ id, name, arguments: args, argumentsText, argumentsError, replay }) => {

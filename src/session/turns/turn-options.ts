@@ -24,7 +24,7 @@ export interface TurnOptions {
   readonly modelCapabilities?: ModelCapabilities | undefined;
   /** As the endpoint calls it: `low`, `medium`, `high` and the like. */
   readonly reasoningEffort?: string | undefined;
-  /** Answers are told piece by piece, by `assistant.message_delta` and its like. Default: false. */
+  /** Answers arrive in pieces, by `assistant.message_delta` and similar events. Default: false. */
   readonly streaming?: boolean | undefined;
   readonly systemMessage?: SystemMessageOptions | undefined;
   /** How much of the system message the list of skills may take. Default: 4,000 tokens. */
@@ -33,11 +33,11 @@ export interface TurnOptions {
   readonly maxIterations?: number | undefined;
   /** Folders beside the working directory that files may be attached from. */
   readonly additionalDirectories?: readonly string[] | undefined;
-  /** Conversations that become too long for their model go on with a summary. Default: they do. */
+  /** Conversations that become too long for their model continue with a summary. Default: they do. */
   readonly infiniteSessions?: InfiniteSessionOptions | undefined;
   /** What the project, the user and their organisation want of every agent. */
   readonly customInstructions?: CustomInstructionOptions | undefined;
-  /** `plan`: the model works out a plan and changes nothing. `autopilot`: it goes on without asking. Default: `interactive`. */
+  /** `plan`: the model works out a plan and changes nothing. `autopilot`: it works without asking. Default: `interactive`. */
   readonly agentMode?: AgentMode | undefined;
   /** How the model asks the user: a question, or a form. Default: `legacy`, a question. */
   readonly askUserVariant?: "legacy" | "elicitation" | undefined;
@@ -47,7 +47,7 @@ export interface TurnOptions {
 
 interface InfiniteSessionOptions {
   readonly enabled?: boolean | undefined;
-  /** How full the model's context is when a summary is begun, while the conversation goes on. Default: 0.8. */
+  /** How full the model's context is when a summary is begun, while the conversation continues. Default: 0.8. */
   readonly backgroundCompactionThreshold?: number | undefined;
   /** How full it is when the conversation waits for the summary. Default: 0.95. */
   readonly bufferExhaustionThreshold?: number | undefined;
@@ -150,7 +150,7 @@ function isChatModel(value: unknown): value is ChatModel {
   return isModel && typeof (value as ChatModel).id === "string" && typeof (value as ChatModel).address === "string";
 }
 
-// Clients send all that they know of a model; what is not needed here is passed over.
+// Clients send all that they know of a model; what is not needed here is ignored.
 function readCapabilities(value: unknown, path: string): ModelCapabilities {
   if (!isRecord(value)) return mustBe(path, "an object with supports and limits");
   const { supports = {}, limits = {} } = value;
@@ -195,12 +195,12 @@ export function assertProvider(provider: SessionProvider | undefined, known: Mod
   throw new HostError("MODEL_OPTIONS", `provider.type must be one of ${types}. Plugins can add others with api.addModelProvider.`);
 }
 
-/** A model of a plugin's provider. It is made at once, and what goes wrong with that is told when it is asked something. */
+/** A model of a plugin's provider. It is created at once; an error in that is reported with the first request. */
 export function createProvidedModel({ type, ...options }: PluginProvider, model: string, known: ModelProviders = new Map()): ChatModel {
   const create = known.get(type);
   if (create === undefined) throw new HostError("MODEL_MISSING", `The provider "${type}" of this session's model is no longer registered.`);
   const made = new Promise<ChatModel>((resolve) => resolve(create({ ...options, model })));
-  // Whoever asks the model hears of it.
+  // The caller of the model receives it.
   made.catch(() => {});
   return {
     id: model,

@@ -31,9 +31,9 @@ export class TurnRunner {
   readonly #waiting = new Map<string, (end: MessageEnd) => void>();
   #current: AbortController | undefined;
   #driving: Promise<void> | undefined;
-  /** How the last turn ended, while `session.idle` has not been told of it. */
-  #unrested: TurnEnd | undefined;
-  /** The session is not idle while any of this goes on. */
+  /** How the last turn ended, while `session.idle` has not been emitted for it. */
+  #endToReport: TurnEnd | undefined;
+  /** The session is not idle while any of this runs. */
   readonly background: BackgroundWork = new BackgroundWork(() => this.#resume());
   readonly #closing = new AbortController();
 
@@ -57,7 +57,7 @@ export class TurnRunner {
 
   /** Another model answers from now on. */
   modelChanged(newModel: string, previousModel: string | undefined): void {
-    this.#agent.tellModel(newModel, previousModel);
+    this.#agent.announceModel(newModel, previousModel);
   }
 
   /** @throws HostError `MODEL_MISSING`. */
@@ -117,7 +117,7 @@ export class TurnRunner {
     });
   }
 
-  /** Stops the running turn and drops what waits. Settles when the turn is over; what goes on in the background is not stopped. */
+  /** Stops the running turn and drops waiting messages. Settles when the turn is over; background work is not stopped. */
   async abort(): Promise<void> {
     this.#drop(abortedError());
     const { events } = this.#host;
@@ -136,9 +136,9 @@ export class TurnRunner {
     this.context[Symbol.dispose]();
     this.#drop(reason);
     this.#current?.abort(reason);
-    if (this.#unrested !== undefined && this.#driving === undefined) {
-      // What goes on in the background is stopped as well.
-      this.#unrested = { kind: "aborted" };
+    if (this.#endToReport !== undefined && this.#driving === undefined) {
+      // Background work is stopped as well.
+      this.#endToReport = { kind: "aborted" };
       this.#resume();
     }
     await this.#driving;
@@ -168,7 +168,7 @@ export class TurnRunner {
   }
 
   #add(message: QueuedMessage): void {
-    // Begun before the queue tells of its change: a listener may send the next message at once.
+    // Begun before the queue announces its change: a listener may send the next message at once.
     this.#resume();
     this.#queue.add(message);
   }
@@ -186,9 +186,13 @@ export class TurnRunner {
       const end = await this.#answer(message, this.#current.signal);
       this.#current = undefined;
       const { answering } = this.#agent;
-      this.#unrested = end;
+      this.#endToReport = end;
       if (!this.#queue.hasNext) {
-        await this.#pause(end);
+        // The conversation has nothing to do: no message waits.
+        const { events, hooks } = this.#host;
+        const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
+        await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
+        if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
         this.#rest();
       }
       this.#settle(answering, this.#toMessageEnd(end));
@@ -243,7 +247,7 @@ export class TurnRunner {
     }
   }
 
-  /** Tells the hooks of an error; they may want the model asked again. */
+  /** Runs the hooks for an error; they may want the request repeated. */
   async #isToBeRetried(error: Error, errorContext: "model_call" | "system", tries: number, signal: AbortSignal): Promise<boolean> {
     const { hooks, events } = this.#host;
     const facts = { error: errorMessage(error), errorContext, recoverable: isRecoverable(error) };
@@ -254,25 +258,17 @@ export class TurnRunner {
 
   #fail(error: Error): TurnEnd {
     const { events, log, sessionId } = this.#host;
-    // Not an error of ours, and whoever sent the message is told.
+    // Not an error of ours, and the sender of the message receives it.
     log.warning("A turn failed.", { sessionId, error });
     events.append("session.error", toErrorData(error));
     return { kind: "failed", error };
   }
 
-  /** The conversation has nothing to do: no message waits. */
-  async #pause(end: TurnEnd): Promise<void> {
-    const { events, hooks } = this.#host;
-    const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
-    await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
-    if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
-  }
-
-  /** The session is idle, unless something goes on in the background: then it is when that ends. */
+  /** Emits that the session is idle, unless background work continues: then it does so when that ends. */
   #rest(): void {
-    const end = this.#unrested;
+    const end = this.#endToReport;
     if (end === undefined || !(this.background.isEmpty || this.#closing.signal.aborted)) return;
-    this.#unrested = undefined;
+    this.#endToReport = undefined;
     const { events } = this.#host;
     if (events.wants("session.idle")) events.append("session.idle", idleData(end));
   }
@@ -340,7 +336,7 @@ function abortedError(): HostError {
   return new HostError("TURN_ABORTED", "The turn was stopped before the model answered. Send the message again.");
 }
 
-/** What goes on beside the conversation of a session: agents in the background, commands of an attached shell. */
+/** Work beside the conversation of a session: agents in the background, commands of an attached shell. */
 class BackgroundWork {
   readonly #running = new Set<PromiseLike<unknown>>();
   readonly #ended: () => void;
@@ -354,7 +350,7 @@ class BackgroundWork {
     return this.#running.size === 0;
   }
 
-  /** How the work ends is for whoever started it: a rejection is an end as well. */
+  /** The outcome of the work is the business of its owner: a rejection ends it as well. */
   add(work: PromiseLike<unknown>): void {
     if (this.#running.has(work)) return;
     this.#running.add(work);

@@ -20,9 +20,9 @@ export interface TurnAgent {
   /** @throws HostError `MODEL_MISSING`. */
   model(): TurnModel;
   scope(turn: { readonly turnId: string; readonly signal: AbortSignal }): AgentScope;
-  /** What of a catalog the model is told of. */
+  /** The tools of a catalog that the model sees. */
   tools(catalog: ToolCatalog): readonly ToolDefinition[];
-  /** The system message for a catalog; tells the events of a new one. */
+  /** The system message for a catalog; emits an event for a new one. */
   instructions(catalog: ToolCatalog): string | Promise<string>;
   /** Keeps the conversation within what the model takes; absent: it is short enough. */
   readonly context?: ContextLimit | undefined;
@@ -68,7 +68,7 @@ export interface TurnRun {
   readonly trace?: TraceContext | undefined;
 }
 
-/** An assistant's message, as whoever waits for it gets it. */
+/** An assistant's message, as its sender receives it. */
 export interface AssistantReply {
   readonly messageId: string;
   readonly content: string;

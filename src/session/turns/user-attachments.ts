@@ -36,7 +36,7 @@ const none: ReadAttachments = Object.freeze({ described: [], text: "" });
 
 /**
  * Reads what goes with a message, at once. Text becomes part of the message, images stay images, and of anything else
- * the model is told that it is there.
+ * the model only reads that it is there.
  * @throws HostError `ATTACHMENT_INVALID`, `ATTACHMENT_OUTSIDE`, `ATTACHMENT_UNREADABLE`, `ATTACHMENT_TOO_LARGE`.
  */
 export function readAttachments(list: unknown, place: AttachmentPlace): ReadAttachments {

@@ -47,14 +47,14 @@ describe("connecting to a local server", () => {
     },
   );
 
-  test("what cannot be started says so, and that trying again is no use", async () => {
+  test("a server that cannot be started fails with MCP_NOT_STARTED", async () => {
     const missing = await failure(connect({ ...raw(), command: "no-such-program-anywhere" }));
     expect(missing.code).toBe("MCP_NOT_STARTED");
     expect(missing.message).toContain("no-such-program-anywhere");
     expect((await failure(connect({ ...raw(), cwd: "not/there" }))).code).toBe("MCP_NOT_STARTED");
   });
 
-  test("a server that ends at once is told with its exit code and its last words", async () => {
+  test("the error of a server that exits at once has its exit code and its last line of stderr", async () => {
     const heard: string[] = [];
     const error = await failure(connect(raw("exit-at-once"), { onStderr: (text) => heard.push(text) }));
     expect(error.code).toBe("MCP_CLOSED");
@@ -65,25 +65,25 @@ describe("connecting to a local server", () => {
 
   test("a second server is not started before the first one has ended", async () => {
     const folder = emptyFolder();
-    const told = join(folder, "told");
-    // It answers nothing, and tells whether another one runs when it starts.
+    const starts = join(folder, "starts");
+    // It answers nothing, and records whether another one runs when it starts.
     const script = join(folder, "server.mjs");
     writeFileSync(
       script,
       `import { appendFileSync, existsSync, readFileSync } from "node:fs";
-const told = ${JSON.stringify(told)};
+const log = ${JSON.stringify(starts)};
 const isAlive = (pid) => { try { process.kill(pid, 0); return true; } catch { return false; } };
-const others = existsSync(told) ? readFileSync(told, "utf8").trim().split("\\n").map((line) => Number(line.split(" ")[0])) : [];
-appendFileSync(told, process.pid + " " + others.filter(isAlive).length + "\\n");
+const others = existsSync(log) ? readFileSync(log, "utf8").trim().split("\\n").map((line) => Number(line.split(" ")[0])) : [];
+appendFileSync(log, process.pid + " " + others.filter(isAlive).length + "\\n");
 process.stdin.resume();
 process.stdin.on("end", () => process.exit(0));
 `,
     );
     const error = await failure(connect(nodeProgram(script), { timeout: patience(3_000) }));
     expect([error.code, error.message]).toEqual(["MCP_TIMEOUT", expect.stringMatching(/within \d+ ms/)]);
-    const starts = readFileSync(told, "utf8").trim().split("\n");
-    expect(starts).toHaveLength(2);
-    expect(starts.map((line) => line.split(" ")[1])).toEqual(["0", "0"]);
+    const lines = readFileSync(starts, "utf8").trim().split("\n");
+    expect(lines).toHaveLength(2);
+    expect(lines.map((line) => line.split(" ")[1])).toEqual(["0", "0"]);
   });
 
   test("a server that never answers is given up and ended", async () => {
@@ -109,10 +109,10 @@ process.stdin.on("end", () => process.exit(0));
 });
 
 describe("a local server that misbehaves", () => {
-  test("lines on stdout that are no messages are skipped and told a few times", async () => {
+  test("lines on stdout that are not messages are skipped and reported a few times", async () => {
     const { log, lines } = recordingLog();
     const connection = await connect(raw("garbage"), { log });
-    await until(() => lines.length >= 5, "five lines of garbage are told");
+    await until(() => lines.length >= 5, "five lines of garbage are reported");
     expect(await textOf(connection.callTool("echo", {}))).toBe("{}");
     expect(lines.filter((line) => line.includes("not a message"))).toHaveLength(5);
     expect(lines.join()).toContain("Listening on port 3000");
@@ -151,7 +151,7 @@ describe("a local server that misbehaves", () => {
     expect(small).toBe("{}");
   });
 
-  test("a result that is none, and an error, are told apart", async () => {
+  test("an invalid result and an error are distinguished", async () => {
     const connection = await connect(raw());
     expect((await failure(connection.callTool("strange", {}))).code).toBe("MCP_ANSWER");
     const error = await failure(connection.callTool("fail", {}));
@@ -249,7 +249,7 @@ describe("requests to a local server", () => {
     expect(said).not.toContain("abcdefghijklmnop");
   });
 
-  test("a server of the newer era tells of changed lists and watched resources, too", async () => {
+  test("a server of the newer era reports changed lists and watched resources, too", async () => {
     const connection = await connect(localDouble("v2-server.mjs"));
     const heard: string[] = [];
     connection.onListChanged((list) => heard.push(list));
@@ -257,9 +257,9 @@ describe("requests to a local server", () => {
     await until(async () => {
       if (!heard.includes("tools")) await connection.callTool("grow", {}).catch(() => {});
       return heard.includes("tools");
-    }, "the new tool is told");
+    }, "the new tool is announced");
     await connection.callTool("touch", {});
-    await until(() => heard.includes("note"), "the changed resource is told");
+    await until(() => heard.includes("note"), "the changed resource is announced");
     await watch[Symbol.asyncDispose]();
   });
 
@@ -278,7 +278,7 @@ describe("requests to a local server", () => {
     await until(() => stderr.join("").includes("unsubscribed a:b"), "the subscription has ended");
   });
 
-  test("a server is told the working directory of the call and no other root", async () => {
+  test("a server sees the working directory of the call and no other root", async () => {
     const connection = await connect(raw(), { workingDirectory: tmpdir() });
     const ask = (context = {}) => textOf(connection.callTool("ask", { method: "roots/list", params: { more: "/etc" } }, context));
     expect(JSON.parse(await ask())).toMatchObject({ result: { roots: [{ uri: pathToFileURL(tmpdir()).href }] } });

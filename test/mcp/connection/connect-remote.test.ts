@@ -56,13 +56,13 @@ describe("a remote server", () => {
     }
   });
 
-  test("that wants somebody to sign in says so", async () => {
+  test("that requires sign-in fails with MCP_UNAUTHORIZED", async () => {
     const { url } = await listen((_request, response) => response.writeHead(401, { "www-authenticate": "Bearer" }).end());
     for (const type of ["http", "sse"] as const) expect((await failure(connect(remote(url, { type })))).code).toBe("MCP_UNAUTHORIZED");
     expect((await failure(connect(remote(url), { prior: { era: "legacy" } }))).code).toBe("MCP_UNAUTHORIZED");
   });
 
-  test("that is not there, has no address, or answers nonsense is told apart", async () => {
+  test("that does not exist, has no valid address, or sends invalid answers fails with a code of its own", async () => {
     const { url, server } = await listen((_request, response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"));
     expect((await failure(connect(remote(url)))).code).toBe("MCP_ANSWER");
     expect((await failure(connect(remote("ftp://example.test/")))).code).toBe("MCP_NOT_STARTED");
@@ -162,7 +162,7 @@ describe("a remote server in use", () => {
     for (let count = 0; count < 5; count++) await streaming.callTool("echo", { text: "x".repeat(60_000) });
   });
 
-  test("asks whoever made the call, with several sessions on one connection, in both eras", async () => {
+  test("asks the session that made the call, with several sessions on one connection, in both eras", async () => {
     const expected = (name: string) => ({ action: "accept", content: { name, color: "green" } });
     for (const handle of [sessionHandler().handle, modernHandler()]) {
       const connection = await connect(remote((await listen(handle)).url));
@@ -172,7 +172,7 @@ describe("a remote server in use", () => {
     }
   });
 
-  test("has arguments mirrored in headers; tools that annotate them wrongly are left out and told", async () => {
+  test("has arguments mirrored in headers; tools that annotate them wrongly are ignored and reported", async () => {
     const seen: unknown[] = [];
     const good = { name: "good", inputSchema: { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } } };
     const bad = { name: "bad", inputSchema: { type: "object", properties: { n: { type: "number", "x-mcp-header": "N" } } } };
@@ -212,9 +212,9 @@ describe("a remote server in use", () => {
     const { url, heard } = await listen((request, response) => void handle(request, response));
     const waiters = new Set<(isWaiting: boolean) => void>();
     const wait = async (milliseconds: number): Promise<void> => {
-      for (const tell of waiters) tell(true);
+      for (const notify of waiters) notify(true);
       await new Promise((resolve) => setTimeout(resolve, milliseconds));
-      for (const tell of waiters) tell(false);
+      for (const notify of waiters) notify(false);
     };
     let pause = patience(400);
     const auth: ServerAuth = {
@@ -236,7 +236,7 @@ describe("a remote server in use", () => {
     expect(waiters.size).toBe(0);
   });
 
-  test("passes on why nobody is signed in, as whoever signs in told it", async () => {
+  test("passes on the reason why no user is signed in", async () => {
     const { url } = await listen((_request, response) => response.writeHead(401).end());
     const reason = new HostError("MCP_UNAUTHORIZED", "Run: skillhost login peer");
     const provider = { token: async () => undefined, onUnauthorized: () => Promise.reject(reason) };

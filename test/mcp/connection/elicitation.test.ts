@@ -29,7 +29,7 @@ test("what a form cannot hold is left out, and names are but names", () => {
   ]);
 });
 
-test("an answer that is none is a cancel", () => {
+test("an invalid answer counts as a cancel", () => {
   expect(toElicitResult(form({}), { action: "perhaps" as never })).toEqual({ action: "cancel" });
   expect(toElicitResult({ message: "m", url: "https://a.test" }, { action: "accept", content: { a: 1 } })).toEqual({ action: "accept" });
 });
@@ -44,6 +44,6 @@ test.each([
   { message: "m", mode: "url", url: "file:///etc/passwd" },
   { message: "m", mode: "url" },
   { message: "m".repeat(200_000), requestedSchema: { type: "object", properties: {} } },
-])("a request that is none is told apart", (params) => {
+])("an invalid request is rejected", (params) => {
   expect(readElicitation(params)).toBeTypeOf("string");
 });

@@ -19,6 +19,6 @@ test("a frame's length is bounded, whatever makes it long", () => {
   }
 });
 
-test("nobody who listens means no work", () => {
+test("nothing is formatted without a listener", () => {
   expect(createFrameLog("peer", silentLogger, undefined)).toBeUndefined();
 });

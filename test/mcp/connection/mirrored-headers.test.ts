@@ -44,7 +44,7 @@ test.each([
   [object({ a: { type: "array", items: mirror("A") } }), "property"],
   [{ ...object({}), $defs: { d: object({ a: mirror("A") }) } }, "property"],
   [{ oneOf: [object({ a: mirror("A") })] }, "property"],
-])("a schema with a wrong annotation is told apart: %j", (schema, text) => {
+])("a schema with a wrong annotation has a fault: %j", (schema, text) => {
   expect(faultOfMirrors(schema)).toContain(text);
   expect(mirroredHeaders(schema, { a: "x" })).toBeUndefined();
 });

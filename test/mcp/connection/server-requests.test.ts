@@ -7,7 +7,7 @@ import { callContext, connect, failure, localDouble, textOf } from "../connect-k
 const answerOf = async (connection: McpConnection, tool: string, context?: ReturnType<typeof callContext>): Promise<unknown> =>
   JSON.parse(await textOf(connection.callTool(tool, {}, { context })));
 
-test("a form is put to whoever attends the call, with defaults for what is left out, in both eras", async () => {
+test("a form is shown to the user of the call, with defaults for what is left out, in both eras", async () => {
   for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
     const connection = await connect(localDouble(file));
     const asked: unknown[] = [];
@@ -22,7 +22,7 @@ test("a form is put to whoever attends the call, with defaults for what is left 
   }
 });
 
-test("where nobody is there the server hears cancel; a no is a no; outside of a call it is declined", async () => {
+test("without a user the server gets cancel; a refusal is passed on; outside of a call a request is declined", async () => {
   for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
     const connection = await connect(localDouble(file));
     expect(await answerOf(connection, "confirm", callContext())).toEqual({ action: "cancel" });
@@ -54,7 +54,7 @@ test("on one shared pipe a question is declined while calls of several sessions 
   expect(await ask()).toMatchObject({ result: { action: "accept", content: {} } });
 });
 
-test("a call's clock stands still while somebody is asked", async () => {
+test("a call's deadline stands still while a user is asked", async () => {
   for (const file of ["v1-server.mjs", "v2-server.mjs"]) {
     const connection = await connect(localDouble(file));
     const answer = () => new Promise((resolve) => setTimeout(() => resolve({ action: "decline" }), patience(500)));
@@ -63,7 +63,7 @@ test("a call's clock stands still while somebody is asked", async () => {
   }
 });
 
-test("a model is asked only where the policy has it; a no is an error that says so", async () => {
+test("a model is asked only where the policy allows it; a refusal is an error", async () => {
   const reply = { role: "assistant", content: { type: "text", text: "Fine day." }, model: "m" };
   const open = await connect(localDouble("v1-server.mjs"), { requests: { sampling: "ask" } });
   expect(await textOf(open.callTool("think", {}, { context: callContext({ answer: () => reply }) }))).toBe("Fine day.");
@@ -91,7 +91,7 @@ test.each([
   ["elicitation/create", { message: "m", mode: "url", url: "javascript:alert(1)", elicitationId: "1" }],
   ["sampling/createMessage", { messages: "none", maxTokens: 1 }],
   ["sampling/createMessage", { messages: [], maxTokens: 1 }],
-])("what a server asks wrongly is refused before anybody is asked: %s %j", async (method, params) => {
+])("an invalid request of a server is refused before a user is asked: %s %j", async (method, params) => {
   const connection = await connect(localDouble("raw-server.mjs"), { requests: { sampling: "ask" } });
   const asked: unknown[] = [];
   const context = callContext({ answer: (kind) => asked.push(kind) });
@@ -100,7 +100,7 @@ test.each([
   expect(asked).toEqual([]);
 });
 
-test("an address is put to a person as such", async () => {
+test("an address is shown to the user as such", async () => {
   const connection = await connect(localDouble("raw-server.mjs"));
   const asked: unknown[] = [];
   const context = callContext({

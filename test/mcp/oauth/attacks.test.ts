@@ -83,7 +83,7 @@ describe("metadata that lie", () => {
     await refused(kit, "https://other.example");
   });
 
-  test("nobody is sent to an address that is no web page", async () => {
+  test("the user is not sent to an address that is not a web page", async () => {
     const kit = await oauthKit();
     kit.authorization.metadata = { authorization_endpoint: "http://192.168.1.1/authorize" };
     await refused(kit, "the sign-in page http://192.168.1.1 is not opened");
@@ -96,7 +96,7 @@ describe("metadata that lie", () => {
     await refused(kit, "tokens.example");
   });
 
-  test("an authorization server that registers nobody says how else to go on", async () => {
+  test("without automatic registration the message names the alternative", async () => {
     const kit = await oauthKit();
     kit.authorization.metadata = { registration_endpoint: `${kit.authorization.issuer}/nowhere` };
     await refused(kit, "register a client there and configure oauth.clientId");

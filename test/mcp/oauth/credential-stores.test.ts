@@ -104,7 +104,7 @@ describe.for(stores)("credentials %s", ([, open]) => {
   });
 });
 
-test("a folder that cannot be one is told as such, without what should have been kept in it", async () => {
+test("an unusable folder is reported, without the credentials in the message", async () => {
   const file = join(temporary(), "file");
   writeFileSync(file, "");
   const store = createFileCredentials({ directory: file });

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import { createLogger } from "../../../src/base/logger.ts";
 import type { ServerAuth } from "../../../src/mcp/oauth/credentials.ts";
 import { createFileCredentials } from "../../../src/mcp/oauth/file-credentials.ts";
-import { createOAuth, type OAuthOptions, type ServerOAuth } from "../../../src/mcp/oauth/oauth-session.ts";
+import { type OAuthOptions, ServerOAuth } from "../../../src/mcp/oauth/server-oauth.ts";
 import type { Authorize } from "../../../src/mcp/oauth/sign-in.ts";
 import { FakeAuthorizationServer, FakeProtectedServer, visit } from "../../doubles/oauth-server.ts";
 
@@ -15,11 +15,11 @@ export interface OAuthKit {
   readonly authorization: FakeAuthorizationServer;
   readonly server: FakeProtectedServer;
   readonly directory: string;
-  /** How often somebody signed in. */
+  /** How often a user signed in. */
   readonly visits: string[];
   /** All that was logged. */
   readonly log: string[];
-  /** As a new process has it, with somebody who signs in. */
+  /** As in a new process, with a user who signs in. */
   open(options?: Partial<OAuthOptions>): ServerOAuth;
   /** What lies in the folder. */
   files(): string[];
@@ -50,7 +50,7 @@ export async function oauthKit(): Promise<OAuthKit> {
     open(options = {}) {
       const logger = createLogger({ level: "debug", write: (line) => void log.push(line) });
       const store = createFileCredentials({ directory: join(directory, "oauth"), log: logger });
-      const oauth = createOAuth({ serverName: "fake", serverUrl: server.url, store, authorize, log: logger, ...options });
+      const oauth = new ServerOAuth({ serverName: "fake", serverUrl: server.url, store, authorize, log: logger, ...options });
       onTestFinished(() => oauth[Symbol.dispose]());
       return oauth;
     },

@@ -8,7 +8,7 @@ import { call, oauthKit } from "./oauth-kit.ts";
 const program = "test/mcp/oauth/renewing-child.ts";
 const compiled = compileSources(program);
 
-test("processes that renew at the same time use each refresh token once, and all go on", async () => {
+test("processes that renew at the same time use each refresh token once, and all continue", async () => {
   const kit = await oauthKit();
   await call(kit.open(), kit.server.url);
   const children = [1, 2, 3].map(() => start(kit.server.url, kit.directory));
@@ -24,7 +24,7 @@ test("processes that renew at the same time use each refresh token once, and all
   expect(kit.files()).toHaveLength(1);
 });
 
-test("a process that was killed while it renewed keeps nobody waiting", async () => {
+test("a process that was killed while it renewed does not block others", async () => {
   const kit = await oauthKit();
   await call(kit.open(), kit.server.url);
   const renewing = kit.authorization.hold("/token");

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createFileCredentials } from "../../../src/mcp/oauth/file-credentials.ts";
-import { createOAuth } from "../../../src/mcp/oauth/oauth-session.ts";
+import { ServerOAuth } from "../../../src/mcp/oauth/server-oauth.ts";
 
 // A process that waits for a word on its stdin, and then uses a server with the tokens that are stored in a folder.
 const [, , serverUrl = "", directory = ""] = process.argv;
-const oauth = createOAuth({ serverName: "fake", serverUrl, store: createFileCredentials({ directory }) });
+const oauth = new ServerOAuth({ serverName: "fake", serverUrl, store: createFileCredentials({ directory }) });
 await oauth.provider.token();
 process.stdout.write("ready\n");
 await once(process.stdin, "data");

@@ -154,7 +154,7 @@ describe("who the client is", () => {
     ]);
   });
 
-  test("client_credentials: it signs in as itself, and nobody is asked", async () => {
+  test("client_credentials: it signs in as itself, and no user is asked", async () => {
     const kit = await oauthKit();
     kit.authorization.addClient("robot", "its-secret", []);
     const spec = { clientId: "robot", clientSecret: "its-secret", grantType: "client_credentials", scopes: ["read"] } as const;
@@ -170,7 +170,7 @@ describe("who the client is", () => {
   });
 });
 
-describe("nobody signs in", () => {
+describe("no user signs in", () => {
   test("without anybody to ask, the request fails at once, with what to do, and nothing is registered", async () => {
     const kit = await oauthKit();
     const oauth = kit.open({ authorize: undefined });

@@ -23,7 +23,7 @@ describe("the skills of a server", () => {
     expect(await fetchList(serverOf(pages), "skills", signal)).toEqual([{ uri: "a" }, { uri: "b" }]);
   });
 
-  test("that are no list are refused", async () => {
+  test("that are not lists are refused", async () => {
     await expect(fetchList(serverOf([{ skills: {} }]), "skills", signal)).rejects.toMatchObject({ code: "MCP_ANSWER" });
   });
 });

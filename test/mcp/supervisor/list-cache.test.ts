@@ -22,7 +22,7 @@ test("the next start offers at once what a server offered the last time, and rep
   expect(lease.servers[0]?.lists).toMatchObject({ from: "cache", tools: [{ name: "old" }], instructions: "Use it well." });
   expect(Object.isFrozen(lease.servers[0]?.lists)).toBe(true);
   expect(lease.servers[0]?.status).toMatchObject({ state: "idle", serverInfo: { name: "fake", version: "1" } });
-  // Nobody waits for what is known.
+  // Cached lists are available at once.
   await lease.ready(neverAborted);
   expect(lease.servers[0]?.state).toBe("starting");
   await settled();
@@ -75,8 +75,8 @@ test("what did not change is not written again", async () => {
 test.each([
   ["no JSON", "{"],
   ["another version", '{"version":0,"savedAt":1}'],
-  ["a list that is none", (text: string) => text.replace('"tools":[', '"tools":["x",')],
-  ["a verdict that is none", (text: string) => text.replace('"legacy"', '"medieval"')],
+  ["an invalid list", (text: string) => text.replace('"tools":[', '"tools":["x",')],
+  ["an invalid verdict", (text: string) => text.replace('"legacy"', '"medieval"')],
   ["not an object", "[]"],
   ["prototypes", '{"__proto__":{"version":1,"savedAt":1}}'],
   ["nothing", ""],
@@ -102,7 +102,7 @@ test("what is older than a month is not offered", async () => {
   expect(supervisor.acquire([localSpec("srv")]).servers[0]?.lists).toBeUndefined();
 });
 
-test("lists that could not all be had are not kept, nor are huge ones", async () => {
+test("incomplete lists are not cached, nor are huge ones", async () => {
   const cacheDirectory = emptyFolder();
   await run(
     makeKit(new FakeServers({ tools: () => [{ name: "add" }], prompts: () => Promise.reject(new Error("no")) }), { cacheDirectory }),
@@ -112,7 +112,7 @@ test("lists that could not all be had are not kept, nor are huge ones", async ()
   expect(readdirSync(cacheDirectory)).toEqual([]);
 });
 
-test("a folder that cannot be written to is told of, and disturbs nobody", async () => {
+test("a folder that cannot be written to is reported, and affects nothing else", async () => {
   const log = keepingLog();
   const cacheDirectory = join(emptyFolder(), "file");
   writeFileSync(cacheDirectory, "in the way");

@@ -6,7 +6,7 @@ import { FakeServers, type Kit, localSpec, makeKit, neverAborted } from "../supe
 
 interface Started extends Kit {
   readonly server: SupervisedServer;
-  /** How often the lists were told to be others. */
+  /** How often changed lists were announced. */
   readonly heard: { count: number };
 }
 
@@ -52,7 +52,7 @@ test("there is one refresh at a time; a change during it causes one more", async
   expect(names(kit.server)).toEqual(["newest"]);
 });
 
-test("what did not change stays the same object, and nobody is told", async () => {
+test("what did not change stays the same object, and is not announced", async () => {
   const kit = await start(new FakeServers({ tools: () => [{ name: "same", inputSchema: { type: "object" } }] }));
   const { lists } = kit.server;
   kit.servers.last.announce("tools");
@@ -68,7 +68,7 @@ test("what did not change stays the same object, and nobody is told", async () =
   expect(kit.heard.count).toBe(2);
 });
 
-test("a server that keeps announcing changes that are none is asked less and less often", async () => {
+test("a server that keeps announcing changes without any is asked less and less often", async () => {
   const kit = await start();
   const before = countOf(kit, "tools");
   for (let round = 0; round < 6_000; round++) {
@@ -183,7 +183,7 @@ test("with its connection ends what was asked of a server for its lists, and the
   expect([last.listeners, last.listSignals.every((signal) => signal?.aborted)]).toEqual([0, true]);
 });
 
-test("a list session that the server forgot while it was listed is made anew, with pauses when that goes on", async () => {
+test("a session that the server forgot while it was listed is replaced, with pauses if that is repeated", async () => {
   const servers = new FakeServers({ tools: () => Promise.reject(new HostError("MCP_NOT_RUN", "The session is unknown.")) });
   const kit = makeKit(servers);
   const server = kit.supervisor.acquire([localSpec("srv")]).servers[0]!;

@@ -3,7 +3,7 @@ import { StartSlots } from "../../../src/mcp/supervisor/start-slots.ts";
 import { ManualClock, settled } from "../manual-clock.ts";
 import { neverAborted } from "../supervisor-kit.ts";
 
-test("a place goes to whoever waits longest, and who gives up waiting leaves the row", async () => {
+test("a slot goes to the caller that waits longest, and one that gives up leaves the queue", async () => {
   const slots = new StartSlots(1, 1_000, new ManualClock());
   const order: string[] = [];
   const first = await slots.take(neverAborted);

@@ -29,7 +29,7 @@ describe("starting", () => {
     expect(lease.servers[0]?.status).toMatchObject({ pid: 1, era: "legacy", protocolVersion: "2025-11-25", users: 1, startedIn: 0 });
   });
 
-  test("a slow server does not hold back the others, and is told of when it comes", async () => {
+  test("a slow server does not hold back the others, and is announced when it is ready", async () => {
     const { supervisor, servers, clock } = makeKit(new FakeServers({}, false));
     const lease = supervisor.acquire([localSpec("quick"), localSpec("slow")]);
     const heard: string[] = [];
@@ -82,7 +82,7 @@ describe("starting", () => {
     expect(lease.servers[0]?.status.error).toBeUndefined();
   });
 
-  test("waiting ends with the signal, and the start goes on", async () => {
+  test("waiting ends with the signal, and the start continues", async () => {
     const { supervisor, servers } = makeKit(new FakeServers({}, false));
     const lease = supervisor.acquire([localSpec("slow")]);
     const controller = new AbortController();
@@ -389,7 +389,7 @@ describe("crashes", () => {
     expect(server.state).toBe("failed");
   });
 
-  test("nobody needs it: it is not started anew", async () => {
+  test("it has no users: it is not restarted", async () => {
     const { supervisor, servers, clock } = makeKit();
     const lease = supervisor.acquire([localSpec("one")]);
     await lease.ready(neverAborted);
@@ -402,7 +402,7 @@ describe("crashes", () => {
 });
 
 describe("requests", () => {
-  test("a session that the server forgot is made anew, and the call that it surely did not run is sent again", async () => {
+  test("a session that the server forgot is replaced, and the call that it certainly did not run is repeated", async () => {
     const { supervisor, servers } = makeKit();
     const lease = supervisor.acquire([remoteSpec("web")]);
     const server = lease.servers[0]!;
@@ -489,7 +489,7 @@ describe("requests", () => {
     expect(servers.last.asked).not.toContain("call add");
   });
 
-  test("a server that wants somebody to sign in says so, keeps what it offered, and is tried when told", async () => {
+  test("a server that requires sign-in has that state, keeps what it offered, and is tried on request", async () => {
     const { supervisor, servers, clock } = makeKit(new FakeServers({}, false));
     const server = supervisor.acquire([remoteSpec("web")]).servers[0]!;
     server.start();
@@ -521,7 +521,7 @@ describe("requests", () => {
     expect(server.status).toMatchObject({ state: "ready", error: undefined });
   });
 
-  test("watching a resource goes on over another connection, and tells that something may have been missed", async () => {
+  test("watching a resource continues on another connection, and the listener is called for what may have been missed", async () => {
     const { supervisor, servers, clock } = makeKit();
     const lease = supervisor.acquire([localSpec("one")]);
     await lease.ready(neverAborted);
@@ -634,7 +634,7 @@ describe("stopping", () => {
     expect(log.lines.at(-1)).toMatchObject({ level: "error", message: "Not all MCP servers could be stopped in time." });
   });
 
-  test("a listener that throws disturbs nobody", async () => {
+  test("a listener that throws does not affect others", async () => {
     const { supervisor } = makeKit();
     const lease = supervisor.acquire([localSpec("one")]);
     const states: string[] = [];
@@ -688,7 +688,7 @@ describe("what is known of a server's protocol", () => {
     expect(servers.tries.map(({ request }) => request.prior?.era)).toEqual([undefined, "legacy", undefined]);
   });
 
-  test("is found out anew after some days, also when it was confirmed in between", async () => {
+  test("is negotiated again after some days, also when it was confirmed in between", async () => {
     const day = 24 * 60 * 60 * 1000;
     const { supervisor, servers, clock } = makeKit();
     await supervisor.acquire([localSpec("one")]).ready(neverAborted);

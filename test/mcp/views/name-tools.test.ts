@@ -32,7 +32,7 @@ describe("a name", () => {
     expect(new Set(names.get("s")!.values()).size).toBe(5);
   });
 
-  test("that two pairs would have gets each its own hash, whoever comes first", () => {
+  test("that two pairs would share gets a hash for each, in any order", () => {
     const one = { name: "a-b", tools: ["c", "other"] };
     const two = { name: "a", tools: ["b-c"] };
     const names = nameTools([one, two]).names;

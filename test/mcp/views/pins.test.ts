@@ -46,7 +46,7 @@ function stores(): [string, () => ApprovalStore][] {
 }
 
 describe.each([0, 1, 2])("with approvals of sort %i", (sort) => {
-  test("what is seen first is kept, and what differs later is not trusted until somebody approves it", async () => {
+  test("what is seen first is kept, and what differs later is not trusted until it is approved", async () => {
     const [, open] = stores()[sort]!;
     const first = pinsOf(open());
     expect(await first.pins.judge(server, [one])).toEqual([{ kind: "accepted" }]);
@@ -88,7 +88,7 @@ test("what cannot be kept is reported and holds for this program", async () => {
   expect(await pins.judge(server, [other])).toMatchObject([{ kind: "changed" }]);
 });
 
-test("what somebody takes back is seen for the first time again", async () => {
+test("what is revoked counts as never seen", async () => {
   const approvals = createMemoryApprovals();
   const { pins } = pinsOf(approvals);
   await pins.judge(server, [one]);
@@ -116,7 +116,7 @@ test("a thousand tools that are seen at once are few records, and each is still 
   expect(again).toEqual([{ kind: "accepted" }, { kind: "changed", before: many[500]!.content }]);
 });
 
-test("what a store gives that is no record of ours is passed over", async () => {
+test("invalid records of a store are ignored", async () => {
   const approvals = createMemoryApprovals();
   const seen = { kind: "mcp-seen", id: server, scope: { kind: "user" }, approvedAt: new Date().toISOString() } as const;
   for (const detail of [undefined, 7, { pins: 7 }, { pins: [null, { kind: "mcp-tool", name: "read" }] }])

@@ -12,7 +12,7 @@ const definition = {
   icons: [],
 };
 
-const context: OfferContext = { signal: never, ask: () => Promise.reject(new Error("nobody is there")) };
+const context: OfferContext = { signal: never, ask: () => Promise.reject(new Error("no user is available")) };
 
 function setUp(answer: Json = {}, hasCompletions = true): { prompt: Prompt; server: FakeServer } {
   const server = new FakeServer(localSpec("docs"));
@@ -85,7 +85,7 @@ describe("a prompt of a server", () => {
 describe("suggestions for an argument", () => {
   const others = { arguments: { style: "b" }, signal: never };
 
-  test("are the server's, which is told what else is filled in", async () => {
+  test("are the server's, which gets the other arguments", async () => {
     const { prompt, server } = setUp({ completion: { values: ["python", "perl"], total: 9, hasMore: true } });
     expect(await prompt.complete!("code", "p", others)).toEqual({ values: ["python", "perl"], total: 9, hasMore: true });
     expect(server.received[0]!.params).toEqual({
@@ -100,7 +100,7 @@ describe("suggestions for an argument", () => {
     expect((await setUp({ completion: { values } }).prompt.complete!("code", "", others)).values).toHaveLength(100);
   });
 
-  test("reject when they are no texts, and are none where the server has none", async () => {
+  test("reject when they are not texts, and are absent where the server has none", async () => {
     await expect(setUp({ completion: { values: [1] } }).prompt.complete!("code", "", others)).rejects.toThrow(TypeError);
     expect((await setUp({}).prompt.complete!("code", "", others)).values).toEqual([]);
     expect(setUp({}, false).prompt.complete).toBeUndefined();

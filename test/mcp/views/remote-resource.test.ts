@@ -3,7 +3,7 @@ import { type RemoteResourceOptions, remoteResource, remoteResourceTemplate } fr
 import type { OfferContext } from "../../../src/tools/prompt.ts";
 import { FakeServer, type Json, localSpec, never } from "../fake-servers.ts";
 
-const context: OfferContext = { signal: never, ask: () => Promise.reject(new Error("nobody is there")) };
+const context: OfferContext = { signal: never, ask: () => Promise.reject(new Error("no user is available")) };
 
 function optionsFor(answer: Json = {}, more: Partial<RemoteResourceOptions> = {}): RemoteResourceOptions & { server: FakeServer } {
   const server = new FakeServer(localSpec("docs"));
@@ -57,7 +57,7 @@ describe("a resource of a server", () => {
     });
   });
 
-  test("can be watched where the server tells of changes", async () => {
+  test("can be watched where the server announces changes", async () => {
     const options = optionsFor();
     let changes = 0;
     const watch = (await remoteResource(definition, options)!.watch!(definition.uri, () => changes++)) as AsyncDisposable;
@@ -68,7 +68,7 @@ describe("a resource of a server", () => {
     expect(remoteResource(definition, optionsFor({}, { hasSubscriptions: false }))!.watch).toBeUndefined();
   });
 
-  test("without an address is none, and one of wrong types loses those", () => {
+  test("without an address is ignored, and fields of wrong types are dropped", () => {
     expect(remoteResource({ name: "a" }, optionsFor())).toBeUndefined();
     expect(remoteResource({ uri: "a:b", name: 7, size: -1, annotations: [] }, optionsFor())!.definition).toEqual({
       uri: "a:b",
@@ -80,7 +80,7 @@ describe("a resource of a server", () => {
 describe("a template of a server", () => {
   const template = { uriTemplate: "notes://{year}/{name}", name: "notes", description: "Notes" };
 
-  test("tells its own addresses from others, and reads them", async () => {
+  test("recognizes its own addresses, and reads them", async () => {
     const options = optionsFor({ contents: [{ uri: "notes://2026/a%20b", text: "A" }] });
     const made = remoteResourceTemplate(template, options)!;
     expect(made.definition).toEqual(template);

@@ -43,7 +43,7 @@ function setUp(
   };
   server.answer = ({ params }) => ({ contents: [{ uri: params["uri"], ...contents[String(params["uri"])] }] });
   const mismatches: string[] = [];
-  const onMismatch = (): void => void mismatches.push("told");
+  const onMismatch = (): void => void mismatches.push("reported");
   return { skill: remoteSkill(listingOf(raw), { server, serverName: "bank", name: "bank/refunds", onMismatch }), server, mismatches };
 }
 
@@ -86,7 +86,7 @@ describe("an entry of a skill", () => {
       { ...entry, frontmatter: { ...frontmatter, deep: JSON.parse(`${"[".repeat(5000)}${"]".repeat(5000)}`) } },
     ],
     ["another name than its folder", { ...entry, frontmatter: { ...frontmatter, name: "other" } }],
-    ["a name that is none", { ...entry, uri: "skill://a/A_b/SKILL.md", frontmatter: { ...frontmatter, name: "A_b" } }],
+    ["an invalid name", { ...entry, uri: "skill://a/A_b/SKILL.md", frontmatter: { ...frontmatter, name: "A_b" } }],
     ["no description", { ...entry, frontmatter: { name: "refunds", description: "" } }],
     ["a description over 1024 characters", { ...entry, frontmatter: { ...frontmatter, description: "x".repeat(1025) } }],
     ["no resources", { ...entry, resources: undefined }],
@@ -96,7 +96,7 @@ describe("an entry of a skill", () => {
     ["a file outside", { ...entry, resources: [...files, { ...files[1], uri: "skill://acme/billing/other/a.md" }] }],
     ["a file outside by dots", { ...entry, resources: [...files, { ...files[1], uri: `${root}/../other/a.md` }] }],
     ["a file outside by escaped slashes", { ...entry, resources: [...files, { ...files[1], uri: `${root}/..%2f..%2fetc` }] }],
-    ["a digest that is none", { ...entry, resources: [{ ...files[0], digest: "sha256:abc" }] }],
+    ["an invalid digest", { ...entry, resources: [{ ...files[0], digest: "sha256:abc" }] }],
     ["no digest", { ...entry, resources: [{ uri: files[0]!.uri, size: 1 }] }],
     ["a size below zero", { ...entry, resources: [{ ...files[0], size: -1 }] }],
   ])("with %s is refused with a reason", (_, raw) => {
@@ -187,8 +187,8 @@ describe("a skill of a server", () => {
 
   test.each([
     ["no front matter", "# Refunds"],
-    ["front matter that is no YAML", "---\nname: refunds\ndescription: a: b: c\n---\n"],
-    ["bytes that are no text", Buffer.from([0x2d, 0x2d, 0x2d, 0x0a, 0xff])],
+    ["front matter that is not YAML", "---\nname: refunds\ndescription: a: b: c\n---\n"],
+    ["bytes that are not text", Buffer.from([0x2d, 0x2d, 0x2d, 0x0a, 0xff])],
   ])("refuses a SKILL.md with %s", async (_, content) => {
     const changed = { ...entry, resources: [fileOf("SKILL.md", content)] };
     const { skill } = setUp(changed, { [`${root}/SKILL.md`]: { blob: Buffer.from(content).toString("base64") } });

@@ -158,9 +158,9 @@ describe("a call", () => {
   test("reaches the server under its own name, with everything that goes along", async () => {
     const server = new FakeServer(localSpec("files"));
     const definition = toolNamed("read.file");
-    const told: object[] = [];
+    const updates: object[] = [];
     const aborts = new AbortController();
-    const context = contextOf({ progress: (update) => told.push(update) }, aborts.signal);
+    const context = contextOf({ progress: (update) => updates.push(update) }, aborts.signal);
     setCallMeta(context, { traceparent: "00-1-2-01" });
     server.answer = ({ options }) => {
       options.onProgress?.({ progress: 1, total: 2, message: "half" });
@@ -174,9 +174,9 @@ describe("a call", () => {
     expect(options.context).toBe(context);
     expect(options.definition).toBe(definition);
     expect(options.signal).toBe(aborts.signal);
-    // The session's clock is the limit; it stops while somebody is asked.
+    // The session's clock is the limit; it stops while a user is asked.
     expect(options.timeout).toBeUndefined();
-    expect(told).toEqual([{ progress: 1, total: 2, message: "half" }, { progress: 2 }]);
+    expect(updates).toEqual([{ progress: 1, total: 2, message: "half" }, { progress: 2 }]);
   });
 
   const image = { type: "image", data: "AAAA", mimeType: "image/png" };
@@ -263,7 +263,7 @@ describe("a call that brings no result is a failure, and says nothing of the hos
     expect(result.error).toBe(`${code}: ${secret}`);
   });
 
-  test("while a fault of ours is thrown for the pipeline to tell", async () => {
+  test("a fault of the host is thrown, for the pipeline to report", async () => {
     await expect(resultOf(new TypeError("x is not a function"))).rejects.toThrow(TypeError);
     await expect(resultOf(new HostError("CALL_FOREIGN", "x"))).rejects.toThrow(HostError);
   });

@@ -47,7 +47,7 @@ describe("a request with several clients", () => {
     const data = { toolCallId: "c", toolName: "t", arguments: {}, workingDirectory: "/" };
     const outcome = asks.open("tool", data, { from: ["owner"] });
     const { id } = asks.pending[0]!;
-    for (const stranger of ["listener", "other", "nobody", ""]) expect(asks.answer(id, { result: 1 }, stranger)).toBe(false);
+    for (const stranger of ["listener", "other", "unavailable", ""]) expect(asks.answer(id, { result: 1 }, stranger)).toBe(false);
     expect(asks.answer("unknown", { result: 1 }, "owner")).toBe(false);
     expect(asks.answer(id, { result: 1 }, "owner")).toBe(true);
     expect(await outcome).toMatchObject({ kind: "answered", from: "owner" });
@@ -91,7 +91,7 @@ describe("a request without an answer", () => {
 
   test("without clients a request ends at once, unless a client is expected", async () => {
     const { asks, attach } = table();
-    expect(asks.open("permission", permission, {})).toEqual(ended("nobody"));
+    expect(asks.open("permission", permission, {})).toEqual(ended("unavailable"));
     const waiting = asks.open("permission", permission, { waits: true });
     expect(asks.pending).toHaveLength(1);
     attach("late", ["permission"], { permission: () => approve });
@@ -123,13 +123,13 @@ describe("a request without an answer", () => {
     expect(asks.pending).toHaveLength(1);
     expect(asks.answer(id, approve, "one")).toBe(false);
     expect(asks.answer(id, { kind: "user-not-available" }, "two")).toBe(true);
-    expect(await outcome).toEqual(ended("nobody"));
+    expect(await outcome).toEqual(ended("unavailable"));
   });
 
   test("a client that declines does not end the request while another is expected", () => {
     const { asks, attach } = table();
     attach("one", ["permission"], { permission: () => noResult });
-    expect(asks.open("permission", permission, {})).toEqual(ended("nobody"));
+    expect(asks.open("permission", permission, {})).toEqual(ended("unavailable"));
     void asks.open("permission", permission, { waits: true });
     expect(asks.pending).toHaveLength(1);
   });
@@ -225,7 +225,7 @@ test("a callback that fails is logged and counts as absent; for a pending tool i
       throw new Error("provider");
     },
   });
-  expect(await asks.open("permission", permission, {})).toEqual({ kind: "ended", reason: "nobody" });
+  expect(await asks.open("permission", permission, {})).toEqual({ kind: "ended", reason: "unavailable" });
   const data = { toolCallId: "c", toolName: "t", arguments: {}, workingDirectory: "/" };
   expect(await asks.open("tool", data, {})).toMatchObject({ answer: { error: "provider" } });
   expect(lines.filter(({ level }) => level === "error")).toHaveLength(2);
@@ -262,7 +262,10 @@ describe("a request of a call whose caller can answer", () => {
 
   test("the request ends when neither the caller nor another client answers", async () => {
     const { asks } = table();
-    expect(asks.open("permission", permission, { caller: { permission: () => noResult } })).toEqual({ kind: "ended", reason: "nobody" });
+    expect(asks.open("permission", permission, { caller: { permission: () => noResult } })).toEqual({
+      kind: "ended",
+      reason: "unavailable",
+    });
   });
 });
 

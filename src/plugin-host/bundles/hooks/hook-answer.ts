@@ -5,33 +5,33 @@ import type { BundleDialect } from "../../../formats/plugins/plugin-dialects.ts"
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** How a hook's program ended. */
+/** The exit code and output of a hook's program. */
 export interface HookReply {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-const mostContext = 10_000;
+const maxContextLength = 10_000;
 
 /**
- * What a hook's program answered, as our hooks answer. Undefined: nothing. By the documented protocol of each client: exit
- * code 2 blocks, with what is on stderr as the reason; any other that is not 0 is a fault, which for the Copilot runtime
- * denies a call and for others decides nothing; with 0, JSON on stdout decides.
- * @throws HostError `HOOK_COMMAND` for JSON that breaks off, or a code that the protocol knows nothing of.
+ * Converts the answer of a hook's program into that of a session hook. Undefined: no answer. By the documented protocol of each
+ * client, exit code 2 blocks with stderr as the reason; another code except 0 is an error, which denies a call in the Copilot
+ * runtime and has no effect elsewhere; with code 0, JSON on stdout decides.
+ * @throws HostError `HOOK_COMMAND` for invalid JSON, a signal, or an exit code that denies a call.
  */
 export function hookAnswer(command: HookCommand, input: Fields, { code, stdout, stderr }: HookReply): object | undefined {
   const { moment, dialect } = command;
-  if (code === null) throw fault(command, "was ended by a signal");
+  if (code === null) throw hookError(command, "was ended by a signal");
   if (code === 2) return blocked(command, stderr.trim(), stdout.trim());
   if (code !== 0) {
-    if (moment === "preToolUse" && dialect === "copilot") throw fault(command, `ended with exit code ${code}`);
+    if (moment === "preToolUse" && dialect === "copilot") throw hookError(command, `ended with exit code ${code}`);
     return undefined;
   }
   const text = withoutProgress(stdout).trim();
   const answer = parsed(text);
   if (answer !== undefined) return answers[moment]?.(answer, command, input);
-  if (text.startsWith("{")) throw fault(command, "returned JSON that is not valid");
+  if (text.startsWith("{")) throw hookError(command, "returned JSON that is not valid");
   const isContext = dialect !== "copilot" && dialect !== "gemini" && (moment === "sessionStart" || moment === "userPromptSubmitted");
   return isContext && text !== "" ? { additionalContext: cut(text) } : undefined;
 }
@@ -46,7 +46,7 @@ function blocked({ moment, dialect }: HookCommand, stderr: string, stdout: strin
   return moment === "agentStop" || moment === "subagentStop" ? { decision: "block", reason } : undefined;
 }
 
-/** A prompt cannot be taken back here; what must not reach a model does not reach it. */
+/** A session cannot reject a prompt, so a blocked one is replaced before it reaches the model. */
 function withheld(reason: string): object {
   return { modifiedPrompt: `[A hook blocked the user's message. Reason: ${reason}]` };
 }
@@ -77,7 +77,7 @@ const answers: Readonly<Partial<Record<HookCommand["moment"], Answer>>> = {
   postToolUseFailure: (answer) =>
     defined({ additionalContext: joined(decided(answer) === "deny" ? reasonOf(answer) : undefined, contextOf(answer)) }),
   userPromptSubmitted(answer, { protocol }) {
-    // The Copilot runtime drops what programs answer here.
+    // The Copilot runtime ignores answers to this hook.
     if (protocol === "copilot") return undefined;
     if (decided(answer) === "deny" || answer["continue"] === false) return withheld(reasonOf(answer) ?? "it gave none.");
     return defined({ additionalContext: contextOf(answer) });
@@ -105,7 +105,7 @@ function changedArguments(answer: Fields, { dialect, protocol }: HookCommand, { 
   return isRecord(own["updatedInput"]) ? fromForeignArguments(tool, own["updatedInput"]) : undefined;
 }
 
-/** Older and newer words for the same two decisions. */
+/** The decision of an answer, in the older or newer words of the protocols. */
 function decided({ decision }: Fields): "allow" | "deny" | undefined {
   if (decision === "block" || decision === "deny") return "deny";
   return decision === "approve" || decision === "allow" ? "allow" : undefined;
@@ -134,7 +134,7 @@ function joined(...texts: readonly (string | undefined)[]): string | undefined {
 }
 
 function cut(text: string): string {
-  return text.length > mostContext ? `${text.slice(0, mostContext - 1)}…` : text;
+  return text.length > maxContextLength ? `${text.slice(0, maxContextLength - 1)}…` : text;
 }
 
 function defined(fields: Fields): object {
@@ -147,12 +147,12 @@ function parsed(text: string): Fields | undefined {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : undefined;
   } catch {
-    // Told by whoever asked, who knows what the hook guards.
+    // The caller reports invalid JSON.
     return undefined;
   }
 }
 
-/** Lines that only tell how far a hook is are not part of its answer. */
+/** Removes progress lines, which are not part of the answer. */
 function withoutProgress(stdout: string): string {
   if (!stdout.includes('"progress"')) return stdout;
   return stdout
@@ -161,14 +161,13 @@ function withoutProgress(stdout: string): string {
     .join("\n");
 }
 
-function fault({ event }: HookCommand, what: string): HostError {
+/** The error of a hook's program. */
+export function hookError({ event }: HookCommand, what: string): HostError {
   return new HostError("HOOK_COMMAND", `The program of a ${event} hook ${what}.`);
 }
 
-type Inputs = Readonly<Record<string, unknown>>;
-
-/** What a hook's program reads on its standard input: our input, as its protocol has it. */
-export function hookPayload(command: HookCommand, input: Inputs): Inputs {
+/** The standard input of a hook's program, in the form of its protocol. */
+export function hookPayload(command: HookCommand, input: Fields): Fields {
   if (command.protocol === "copilot") return input;
   const { event, dialect, moment } = command;
   const common = {
@@ -182,7 +181,7 @@ export function hookPayload(command: HookCommand, input: Inputs): Inputs {
   return { ...common, ...(facts[moment]?.(command, input) ?? {}) };
 }
 
-type Facts = (command: HookCommand, input: Inputs) => Inputs;
+type Facts = (command: HookCommand, input: Fields) => Fields;
 
 const toolFacts: Facts = ({ dialect }, { toolName, toolArgs }) => {
   const tool = foreignTool(dialect, String(toolName));
@@ -220,26 +219,26 @@ const facts: Readonly<Partial<Record<HookCommand["moment"], Facts>>> = {
   subagentStop: (command, input) => ({ ...agentFacts(command, input), ...stopFacts(command, input) }),
 };
 
-function resultFacts({ dialect }: HookCommand, result: unknown): Inputs {
+function resultFacts({ dialect }: HookCommand, result: unknown): Fields {
   const { textResultForLlm: text = "", resultType = "success" } = (result ?? {}) as { textResultForLlm?: string; resultType?: string };
   if (dialect === "copilot") return { tool_result: { result_type: resultType, text_result_for_llm: text } };
   if (dialect === "gemini") return { tool_response: { llmContent: text, returnDisplay: text } };
-  // The same text under the names that scripts look for it by: each of Claude Code's tools has its own.
+  // Each tool of Claude Code has its own field for the text, so scripts may read any of these.
   return { tool_response: { content: text, stdout: text, stderr: "", success: resultType === "success" } };
 }
 
-/** What another client calls a tool, and its arguments. */
+/** The name of a tool and of its arguments in another client. */
 interface ForeignTool {
   readonly name: string;
-  /** Names that matchers may use instead. */
+  /** Other names that matchers may use. */
   readonly aliases: readonly string[];
-  /** Our names of arguments, and theirs. */
+  /** The client's names of arguments, by skillhost's names. */
   readonly fields: Readonly<Record<string, string>>;
 }
 
 type Row = readonly [name: string, fields?: Readonly<Record<string, string>>, aliases?: readonly string[]];
 
-// The names that the Copilot runtime documents for hooks that were written for Claude Code.
+// As the Copilot runtime documents them for hooks that were written for Claude Code.
 const claude: Readonly<Record<string, Row>> = {
   bash: ["Bash"],
   powershell: ["Bash"],
@@ -266,31 +265,31 @@ const gemini: Readonly<Record<string, Row>> = {
   web_search: ["google_web_search"],
 };
 
-/** What a dialect calls one of our tools. Tools that it does not have keep their name. */
+/** A dialect's name of a tool. A tool that the dialect does not have keeps its name. */
 function foreignTool(dialect: BundleDialect, tool: string): ForeignTool {
   const table = dialect === "gemini" ? gemini : claude;
   const [name, fields = {}, aliases = []] = Object.hasOwn(table, tool) ? table[tool]! : [tool];
   return { name, aliases, fields };
 }
 
-/** All that a matcher may call a tool: also `mcp__server__tool` for what may be `tool` of an MCP server named `server`. */
+/** All names of a tool that a matcher may use, including `mcp__server__tool` for what may be a tool of an MCP server. */
 export function namesOfTool(dialect: BundleDialect, tool: string): readonly string[] {
   const { name, aliases } = foreignTool(dialect, tool);
   const splits = name === tool ? [...tool.matchAll(/-/g)].slice(0, 10) : [];
   return [...new Set([name, ...aliases, tool, ...splits.map(({ index }) => `mcp__${tool.slice(0, index)}__${tool.slice(index + 1)}`)])];
 }
 
-/** Arguments as the dialect's own tool would have them. */
+/** Renames arguments to those of the dialect's tool. */
 function toForeignArguments({ fields }: ForeignTool, args: unknown): unknown {
   return renamed(args, fields);
 }
 
-/** And back. */
+/** Inverse of `toForeignArguments`. */
 function fromForeignArguments({ fields }: ForeignTool, args: unknown): unknown {
   return renamed(args, Object.fromEntries(Object.entries(fields).map(([ours, theirs]) => [theirs, ours])));
 }
 
 function renamed(args: unknown, names: Readonly<Record<string, string>>): unknown {
-  if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
+  if (!isRecord(args)) return args;
   return Object.fromEntries(Object.entries(args).map(([key, value]) => [Object.hasOwn(names, key) ? names[key] : key, value]));
 }

@@ -1,6 +1,6 @@
 import { join, resolve, sep } from "node:path";
 import { RE2JS } from "re2js";
-import { errorMessage, HostError } from "../../../base/errors.ts";
+import { errorMessage } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
 import { createVariableLookup, expandVariables } from "../../../formats/mcp/expand-variables.ts";
 import { rulesOf } from "../../../formats/mcp/mcp-dialects.ts";
@@ -9,25 +9,25 @@ import { manifestRulesOf } from "../../../formats/plugins/plugin-dialects.ts";
 import { type ProgramOutcome, runProgram } from "../../../io/process/child-process.ts";
 import { hookOptions, type SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { BundleData } from "../bundle.ts";
-import { type HookReply, hookAnswer, hookPayload, namesOfTool } from "./hook-answer.ts";
+import { type HookReply, hookAnswer, hookError, hookPayload, namesOfTool } from "./hook-answer.ts";
 
-/** Where a hook runs. */
+/** The folders of a hook, and its lifetime. */
 export interface HookPlace {
   /** The bundle's folder. */
   readonly folder: string;
   readonly workingDirectory: string;
   readonly data: BundleData;
-  /** Ends every hook that still runs. */
+  /** Ends running hooks. */
   readonly signal: AbortSignal;
 }
 
-// As the Copilot runtime's own limit is in spirit: far more than any answer, far less than memory.
+// Far more than a useful answer needs.
 const maxOutputBytes = 1_048_576;
 
 /**
- * Runs a hook's program: its input as JSON on stdin, a minimal environment, no longer than its time-out. Everything that
- * it started ends with it.
- * @throws HostError `HOOK_COMMAND` when it cannot be started, takes too long or answers without end.
+ * Runs a hook's program with its input as JSON on stdin, a minimal environment and a time limit. All processes that it started
+ * end with it.
+ * @throws HostError `HOOK_COMMAND` when it cannot be started, takes too long or writes too much.
  */
 async function runHook(command: HookCommand, input: Readonly<Record<string, unknown>>, place: HookPlace): Promise<HookReply> {
   const stdin = `${JSON.stringify(hookPayload(command, input))}\n`;
@@ -40,13 +40,12 @@ async function runHook(command: HookCommand, input: Readonly<Record<string, unkn
     outcome = await runProgram({ ...program, cwd, env, stdin, signal, maxOutputBytes, graceMs: 500 });
     if (outcome.kind !== "not-found") break;
   }
-  if (outcome.kind === "aborted")
-    throw fault(
-      command,
-      timeout.aborted ? `took longer than its ${command.timeout / 1000} seconds and was stopped` : "was stopped with its host",
-    );
-  if (outcome.kind !== "exited") throw fault(command, `cannot be started: ${outcome.message}`);
-  if (outcome.truncated) throw fault(command, `answered with more than ${maxOutputBytes} bytes`);
+  if (outcome.kind === "aborted") {
+    const late = `took longer than its ${command.timeout / 1000} seconds and was stopped`;
+    throw hookError(command, timeout.aborted ? late : "was stopped with its host");
+  }
+  if (outcome.kind !== "exited") throw hookError(command, `cannot be started: ${outcome.message}`);
+  if (outcome.truncated) throw hookError(command, `answered with more than ${maxOutputBytes} bytes`);
   return { code: outcome.code, stdout: outcome.stdout, stderr: outcome.stderrTail };
 }
 
@@ -55,7 +54,7 @@ interface Program {
   readonly args: readonly string[];
 }
 
-/** What to try, the first that is there. */
+/** The programs to try. The first that exists is run. */
 function programsOf({ program, dialect }: HookCommand, place: HookPlace): readonly Program[] {
   if (program.kind === "program") {
     const fill = (text: string): string => fillPlaces(dialect, text, place);
@@ -67,7 +66,7 @@ function programsOf({ program, dialect }: HookCommand, place: HookPlace): readon
 
 function shells(line: string | undefined, place: HookPlace): readonly Program[] {
   if (line === undefined) return [];
-  // Everything else that stands for a place is a variable of the environment, so that its value needs no quoting.
+  // All other places are environment variables, so that their values need no quoting.
   const args = ["-c", line.replaceAll("${/}", sep).replaceAll("${pathSeparator}", sep)];
   return ["bash", "sh"].map((command) => ({ command, args, place }));
 }
@@ -117,13 +116,9 @@ function environmentOf({ env, dialect }: HookCommand, place: HookPlace, cwd: str
   };
 }
 
-function fault({ event }: HookCommand, what: string): HostError {
-  return new HostError("HOOK_COMMAND", `The program of a ${event} hook ${what}.`);
-}
-
 type Inputs = Readonly<Record<string, unknown>>;
 
-/** Decides whether a hook is for what happens. Undefined: its matcher is no regular expression that can be used. */
+/** Creates the test of a hook's matcher. Undefined: the matcher is not a supported regular expression. */
 export function createMatcher(command: HookCommand): ((input: Inputs) => boolean) | undefined {
   const { matcher, moment } = command;
   const isForAll = matcher === undefined || ["", "*", "**"].includes(matcher.trim());
@@ -139,19 +134,19 @@ const toolNames: Subject = ({ dialect, protocol }, { toolName }) =>
   protocol === "copilot" ? [String(toolName)] : namesOfTool(dialect, String(toolName));
 const agentName: Subject = (_command, { agentName: name }) => [String(name)];
 
-/** What a matcher is held against. Of other moments there is only one kind. */
+/** The texts that a matcher tests. Hooks for other moments run always. */
 const subjects: Readonly<Partial<Record<HookMoment, Subject>>> = {
   preToolUse: toolNames,
   postToolUse: toolNames,
   postToolUseFailure: toolNames,
   subagentStart: agentName,
   subagentStop: agentName,
-  // What others call the start of a program is a new session here.
+  // Other clients call a new session "startup".
   sessionStart: (_command, { source }) => (source === "resume" ? ["resume"] : ["startup", String(source)]),
   sessionEnd: (_command, { reason }) => [String(reason), "other"],
 };
 
-/** As each dialect documents it: words between bars are names; otherwise a regular expression, of the whole for Copilot. */
+/** As each dialect documents it: words between bars are names, anything else is a regular expression (anchored for Copilot). */
 function createTest({ dialect, protocol }: HookCommand, matcher: string): ((text: string) => boolean) | undefined {
   const isWords = /^[\w|,\s-]+$/.test(matcher);
   if (isWords && protocol === "claude" && dialect !== "codex") {
@@ -161,11 +156,11 @@ function createTest({ dialect, protocol }: HookCommand, matcher: string): ((text
   const isWhole = dialect === "copilot";
   if (matcher.length > 2_000) return undefined;
   try {
-    // In time that grows with the text only: the expression is a stranger's.
+    // The expression is untrusted, so it must run in linear time.
     const pattern = RE2JS.compile(isWhole ? `^(?:${matcher})$` : matcher);
     return (text) => pattern.test(text);
   } catch {
-    // Look-around, back-references, or no expression at all: whoever asked reports it.
+    // It has look-around or back-references, or is not a regular expression. The caller reports it.
     return undefined;
   }
 }
@@ -173,8 +168,8 @@ function createTest({ dialect, protocol }: HookCommand, matcher: string): ((text
 type Observer = (input: Inputs) => unknown;
 
 /**
- * The hooks of a bundle as sessions take them. One that fails throws, so that a gate denies what it guards and an observer
- * is passed over; of what it wrote to stderr, the log tells.
+ * The hooks of a bundle in the form of session options. A failing hook throws, so that a gate denies the call and an observer is
+ * ignored. Its stderr is logged.
  */
 export function createBundleHooks(commands: readonly HookCommand[], place: HookPlace & { readonly log: Logger }): SessionHooks {
   const hooks: Partial<Record<keyof SessionHooks, readonly Observer[]>> = {};
@@ -188,21 +183,24 @@ export function createBundleHooks(commands: readonly HookCommand[], place: HookP
 }
 
 async function run(command: HookCommand, input: Inputs, place: HookPlace & { readonly log: Logger }): Promise<unknown> {
-  if (!command.isAsync) return conclude(command, input, place, await runHook(command, input, place));
-  // It goes on by itself; only the log hears how it ended.
+  if (!command.isAsync) {
+    const reply = await runHook(command, input, place);
+    logFailure(command, place, reply);
+    return hookAnswer(command, input, reply);
+  }
+  // It runs in the background, and only the log gets its outcome.
   runHook(command, input, place).then(
-    (reply) => void tell(command, place, reply),
+    (reply) => void logFailure(command, place, reply),
     (error) => place.log.warning(errorMessage(error), { hook: command.event }),
   );
   return undefined;
 }
 
-function conclude(command: HookCommand, input: Inputs, place: HookPlace & { readonly log: Logger }, reply: HookReply): object | undefined {
-  tell(command, place, reply);
-  return hookAnswer(command, input, reply);
-}
-
-function tell({ event, program }: HookCommand, { log, folder }: HookPlace & { readonly log: Logger }, { code, stderr }: HookReply): void {
+function logFailure(
+  { event, program }: HookCommand,
+  { log, folder }: HookPlace & { readonly log: Logger },
+  { code, stderr }: HookReply,
+): void {
   if (code === 0 || code === 2) return;
   const line = program.kind === "shell" ? (program.bash ?? program.powershell) : program.command;
   log.warning(`A ${event} hook of the plugin in ${folder} ended with exit code ${code}.`, {

@@ -5,16 +5,16 @@ import { readResourceMetadata } from "./discover.ts";
 import { obtainOwnGrant, type Renewal, renewGrant } from "./exchange-tokens.ts";
 import { type Challenge, isOurs, type OAuthTarget, withoutGrant } from "./target.ts";
 
-/** The grant that requests go out with, and how it is renewed. Many requests at a time are one renewal. */
-export class TokenStore {
-  /** Whether the server has taken the present token. */
+/** The grant that requests are sent with. Concurrent renewals are one. */
+export class CurrentGrant {
+  /** Whether the server has accepted the present token. */
   isAccepted = false;
   readonly #target: OAuthTarget;
   readonly #signal: AbortSignal;
   #grant: Grant | undefined;
   #loading: Promise<void> | undefined;
   #renewing: Promise<Renewal> | undefined;
-  /** Until when renewing ahead of time is not tried again, after it could not be done. */
+  /** After renewing ahead of time failed, it is not tried again until then. */
   #notBefore = 0;
 
   constructor(target: OAuthTarget, signal: AbortSignal) {
@@ -26,7 +26,7 @@ export class TokenStore {
     return this.#grant;
   }
 
-  /** The client signs in as itself, whenever it needs to: nothing is stored, and nobody asked. */
+  /** The client signs in as itself when necessary: nothing is stored, and no user is asked. */
   get isOwn(): boolean {
     return this.#target.spec.grantType === "client_credentials";
   }
@@ -36,13 +36,13 @@ export class TokenStore {
     this.#grant = grant;
   }
 
-  /** What is stored, the first time that it is asked for. */
+  /** Loads what is stored, once. */
   load(): Promise<void> {
     this.#loading ??= this.reload();
     return this.#loading;
   }
 
-  /** What is stored by now: another process may have signed in, or renewed. */
+  /** Loads what is stored now: another process may have signed in, or renewed. */
   async reload(): Promise<void> {
     if (this.isOwn) return;
     const { store, server, spec, log } = this.#target;
@@ -55,7 +55,7 @@ export class TokenStore {
     }
   }
 
-  /** Renews a grant that is about to end. That it cannot be done is found out by the server's refusal. */
+  /** Renews a grant that expires soon. If that fails, the server will refuse the token. */
   async renewAhead(challenge: Challenge): Promise<void> {
     if (this.#grant === undefined || !endsSoon(this.#grant) || Date.now() < this.#notBefore) return;
     if (!this.isOwn && this.#grant.refreshToken === undefined) return;
@@ -80,15 +80,12 @@ export class TokenStore {
       if (renewal.kind === "unavailable") this.#notBefore = Date.now() + retryAheadMs;
       return renewal;
     } catch (error) {
-      // The store: locked by somebody who does not come to an end, or not to be written to.
+      // The store is locked for too long, or cannot be written to.
       return { kind: "unavailable", why: errorMessage(error) };
     }
   }
 
-  /**
-   * While nobody else does: servers that give out a new refresh token with every use take the use of an old one for a
-   * theft, and then nobody has any.
-   */
+  /** Exclusively: servers that issue a new refresh token with every use take the reuse of an old one for theft, and revoke both. */
   async #exchange(signal: AbortSignal): Promise<Renewal> {
     const mine = this.#grant!;
     const { store, server, spec } = this.#target;
@@ -103,7 +100,7 @@ export class TokenStore {
     });
   }
 
-  /** What cannot be stored still serves as long as this process runs. */
+  /** A grant that cannot be stored is still used by this process. */
   async #keep(entry: CredentialEntry, next: Credentials | undefined): Promise<void> {
     try {
       await entry.save(next);
@@ -115,7 +112,7 @@ export class TokenStore {
 
 const patienceMs = 60_000;
 const retryAheadMs = 30_000;
-/** A token is renewed this long before it ends, so that it does not end on its way; short-lived ones at nine tenths. */
+/** A token is renewed this long before it expires, so that it does not expire in transit; short-lived ones after nine tenths. */
 const aheadMs = 60_000;
 
 const signedOut: Renewal = { kind: "rejected", why: "the user signed out", isClientUnknown: false };
@@ -124,13 +121,13 @@ function endsSoon({ expiresAt, obtainedAt }: Grant): boolean {
   return expiresAt !== undefined && Date.now() > expiresAt - Math.min(aheadMs, (expiresAt - obtainedAt) / 10);
 }
 
-/** Has somebody give a token of theirs. Undefined: nobody does. Rejects when the signal fires. */
+/** Asks the client for a token. Undefined: no client provides one. Rejects when the signal fires. */
 export type AcquireToken = (data: Asks["accessToken"]["data"], signal: AbortSignal) => Promise<Asks["accessToken"]["answer"] | undefined>;
 
-/** Why a token is wanted: there is none yet, the server does not take the one there is, or wants one for more. */
+/** Why a token is requested: there is none yet, the server refuses the present one, or it requires more scope. */
 export type TokenReason = Asks["accessToken"]["data"]["reason"];
 
-/** Asks whoever obtains tokens elsewhere for one. Undefined: nobody does. Rejects when they do not want to. */
+/** Asks the clients that obtain tokens for one. Undefined: no client provides one. Rejects when they refuse. */
 export async function acquireGrant(
   target: OAuthTarget,
   challenge: Challenge,
@@ -153,13 +150,13 @@ export async function acquireGrant(
     ...(resourceMetadata !== undefined && { resourceMetadata }),
   };
   let answer = await acquire({ ...wanted, reason }, signal);
-  // Who cannot renew a token may still have a person sign in again.
+  // A client that cannot renew a token may still let the user sign in again.
   if (answer?.kind === "cancelled" && reason === "refresh") answer = await acquire({ ...wanted, reason: "reauth" }, signal);
   if (answer === undefined) return undefined;
   if (answer.kind !== "token") throw new HostError("OAUTH_CANCELLED", "the client did not return a token");
   const now = Date.now();
   return {
-    // It cannot be renewed here, so whom it was issued to does not matter.
+    // It cannot be renewed here, so it does not matter which client it was issued to.
     client: { issuer: server.url, client_id: "" },
     accessToken: answer.accessToken,
     refreshToken: undefined,
