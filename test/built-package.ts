@@ -6,19 +6,19 @@ import { compileOnce } from "./compile-once.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 export interface BuiltPackage {
-  /** Its folder, which has `dist` and `package.json` as the published one. */
+  /** Its folder, with `dist` and `package.json` as in the published package. */
   readonly folder: string;
-  /** The command line, which can be run by itself. */
+  /** The executable of the command line. */
   readonly bin: string;
 }
 
-/** The package as it is installed, with its plugins, made of the sources as they are now. It must not be written to. */
+/** The package as installed, with its plugins, built from the current sources. Tests must not write to it. */
 export function buildPackage(): BuiltPackage {
   const folder = compileOnce("package", readSources());
   return { folder, bin: join(folder, "dist/cli/bin.js") };
 }
 
-/** What the build makes of a file and what it is made of, with the manifest as it is. */
+/** The sources by the paths of their built files, and the manifest. */
 function readSources(): ReadonlyMap<string, string> {
   const sources = new Map([["package.json", readFileSync(join(root, "package.json"), "utf8")]]);
   for (const [from, to] of [
