@@ -7,12 +7,12 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 interface BuiltImport {
   readonly from: string;
-  /** The source of the module of the build, from the root of the repository. */
+  /** The source of the built module, relative to the root of the repository. */
   readonly source: string;
   readonly names: readonly string[];
 }
 
-/** What a benchmark or script imports of the build: `built("a.js")`, `import("../build/dist/a.js")`, `import(new URL("a.js", dist))`. */
+/** The modules of the build that a benchmark or script imports: `built("a.js")`, `import("../build/dist/a.js")`, `import(new URL("a.js", dist))`. */
 function builtImports(from: string): readonly BuiltImport[] {
   const text = readFileSync(join(root, from), "utf8");
   const base = /const dist = new URL\("[./]*build\/dist\/([^"]*)"/.exec(text)?.[1] ?? "";
@@ -32,7 +32,7 @@ const files = ["bench", "bench/peers", "scripts"].flatMap((folder) =>
 );
 const imports = files.flatMap(builtImports);
 
-test("benchmarks and scripts import something of the build", () => {
+test("benchmarks and scripts import modules of the build", () => {
   expect(new Set(imports.map(({ from }) => from)).size).toBeGreaterThan(10);
 });
 

@@ -12,13 +12,13 @@ export interface BuiltPackage {
   readonly bin: string;
 }
 
-/** The package as it is installed, with its plugins, made of the sources as they are now. It must not be written to. */
+/** The package as installed, with its plugins, built from the current sources. Tests must not write to it. */
 export function buildPackage(): BuiltPackage {
   const folder = compileOnce("package", readSources());
   return { folder, bin: join(folder, "shipped/dist/cli/bin.js") };
 }
 
-/** What the build makes of a file and what it is made of, with the manifest as it is. */
+/** The sources by the paths of their built files, and the manifest. */
 function readSources(): ReadonlyMap<string, string> {
   const parts = ["package.json", "scripts/bundle.mjs", "scripts/copy-declarations.mjs"];
   const sources = new Map(parts.map((file) => [file, readFileSync(join(root, file), "utf8")]));

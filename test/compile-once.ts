@@ -20,8 +20,9 @@ const cache = fileURLToPath(new URL("../node_modules/.cache/skillhost-tests", im
 const unusedMs = 60 * 60 * 1000;
 
 /**
- * A folder with these files by their paths; TypeScript becomes plain JavaScript beside the rest, in a package with its declarations. The
- * same files give the same folder, in each process, so it must not be written to. It lies where packages are found as from the sources.
+ * Writes these files to a folder and returns its path. TypeScript is compiled to JavaScript; a package also gets declarations.
+ * All processes share one folder for the same files, so tests must not write to it. It lies below node_modules, so that the
+ * same packages resolve as from the sources.
  */
 export function compileOnce(kind: "compiled" | "package", files: ReadonlyMap<string, string>): string {
   const folder = join(cache, `${kind}-${digestOf(files)}`);
@@ -52,7 +53,7 @@ function write(kind: "compiled" | "package", files: ReadonlyMap<string, string>,
   try {
     renameSync(target, folder);
   } catch (error) {
-    // Another process was quicker, and made the same.
+    // Another process was quicker and created the same folder.
     rmSync(target, { recursive: true, force: true });
     if (!existsSync(folder)) throw error;
   }
@@ -66,7 +67,7 @@ function bundle(folder: string): void {
 }
 
 function compile(file: string, text: string, isDeclared: boolean): { readonly code: string; readonly declaration?: string | undefined } {
-  // As tsconfig.build.json has it: the oldest Node that counts does not know `using`.
+  // The same target as tsconfig.build.json: the oldest supported Node does not know `using`.
   const typescript = { rewriteImportExtensions: "rewrite", ...(isDeclared && { declaration: { stripInternal: true } }) } as const;
   const { code, declaration, errors } = transformSync(file, text, { target: "es2023", typescript });
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
@@ -76,7 +77,7 @@ function compile(file: string, text: string, isDeclared: boolean): { readonly co
 
 const usingHelper = "using-context.js";
 
-/** What the compiler puts in the place of `using`: `u` and `a` take what is to be disposed of, `d` does it, `e` is what was thrown. */
+/** The helper with which the compiler replaces `using`: `u` and `a` register disposables, `d` disposes of them, `e` is the thrown error. */
 const usingContext = `const none = {};
 export default function usingContext() {
   const stack = [];
@@ -125,11 +126,11 @@ export default function usingContext() {
 }
 `;
 
-/** What was made of files that have changed since. Those of the last hour may be in use. */
+/** Removes folders of outdated sources. Those of the last hour may be in use. */
 function removeUnused(): void {
   for (const name of readdirSync(cache)) {
     const path = join(cache, name);
-    // Another process may remove the same folder meanwhile.
+    // Another process may remove the same folder concurrently.
     const modified = /^(compiled|package|building)-/.test(name) ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
     if (modified !== undefined && Date.now() - modified > unusedMs) rmSync(path, { recursive: true, force: true });
   }

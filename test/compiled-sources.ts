@@ -6,8 +6,8 @@ import { compileOnce } from "./compile-once.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * The sources as they are now, and some other files, as plain JavaScript: for child processes that are to start quickly
- * and often. Gives the path of a compiled file by its path from the root of the repository. Other files are copied as they are.
+ * Compiles the current sources and the given files to JavaScript, for child processes that must start quickly and often.
+ * Returns the path of a compiled file by its path from the root of the repository. Other files are copied unchanged.
  */
 export function compileSources(...files: string[]): (file: string) => string {
   const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 
 /**
- * Whether V8 gives two objects one hidden class. Code that reads objects of ever new ones is slow, and making one costs more than
- * the object: a literal that begins with a spread and then adds members makes one each time.
+ * True when V8 gives two objects the same hidden class. Code that reads objects of many hidden classes is slow, and creating a
+ * class costs more than the object: a literal that begins with a spread and then adds members creates one each time.
  */
 export const haveOneHiddenClass: (one: object, other: object) => boolean = compile();
 

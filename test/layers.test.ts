@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const source = fileURLToPath(new URL("../src", import.meta.url));
 
-/** Bottom to top. What stands on one line are siblings: they may not import each other. */
+/** The layers from bottom to top. Rooms on one line are siblings, which must not import each other. */
 const layers: readonly (readonly string[])[] = [
   ["base"],
   ["io"],
@@ -41,7 +41,7 @@ function importsOf(file: string): Import[] {
   }));
 }
 
-/** Says what is wrong with an import, or nothing. */
+/** Describes the violation of an import, if there is one. */
 function fault({ from, to }: Import): string | undefined {
   const [own, theirs] = [levelOf(from), levelOf(to)];
   if (own === -1 || theirs === -1) return `${own === -1 ? from : to} stands in no layer`;
@@ -50,14 +50,14 @@ function fault({ from, to }: Import): string | undefined {
   return undefined;
 }
 
-test("imports point down: nothing imports a layer above it or a sibling", () => {
+test("no file imports a layer above it or a sibling", () => {
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
   const imports = files.map((file) => file.split(sep).join("/")).flatMap(importsOf);
   expect(imports.length).toBeGreaterThan(20);
   expect(imports.map(fault).filter((found) => found !== undefined)).toEqual([]);
 });
 
-test("the rule itself finds an upward import, a sibling import and a stranger", () => {
+test("the rule finds an upward import, a sibling import and an unknown folder", () => {
   expect([
     fault({ from: "tools/tool.ts", to: "session/session.ts" }),
     fault({ from: "mcp/source.ts", to: "skills/skill.ts" }),

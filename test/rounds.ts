@@ -1,14 +1,14 @@
-/** Whether this is `npm run test:soak`, which may take its time. */
+/** True for `npm run test:soak`, which may run for a long time. */
 export const isSoak: boolean = process.env["SKILLHOST_SOAK"] !== undefined;
 
-/** How often a long test does what it does: few times in `npm test`, many times in `npm run test:soak`. */
+/** The number of rounds of a long test: few in `npm test`, many in `npm run test:soak`. */
 export function rounds(few: number, many: number): number {
   return isSoak ? many : few;
 }
 
 /**
- * What generated inputs begin with: the same in each run, so that a run says something about the change and not about luck.
- * `SKILLHOST_TEST_SEED` names another, or `random` one.
+ * The seed of generated inputs. It is the same in each run, so that a failure is caused by a change and not by chance.
+ * `SKILLHOST_TEST_SEED` sets another one; `random` picks one.
  */
 export const seed: number = chosenSeed(process.env["SKILLHOST_TEST_SEED"]);
 

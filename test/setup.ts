@@ -7,26 +7,26 @@ import { seed } from "./rounds.ts";
 import { patience } from "./slowness.ts";
 import { leftoversIn, programsOf } from "./temp-root.ts";
 
-// A file that leaves something in the temporary folder fails: on a developer's machine nobody would ever remove it.
+// A test file that leaves files in the temporary folder fails: on a developer's machine they would stay forever.
 const folder = mkdtempSync(join(process.env["SKILLHOST_TEST_ROOT"] ?? tmpdir(), "f"));
 for (const name of ["TMPDIR", "TMP", "TEMP"]) process.env[name] = folder;
 
 fc.configureGlobal({ seed });
 
-// A process warning (a leaked listener, a deprecated call, an unhandled rejection) is a fault: it fails the file that caused it.
+// A process warning (a leaked listener, a deprecated call, an unhandled rejection) fails the test file that caused it.
 const warnings: Error[] = [];
 const onWarning = (warning: Error): void => {
   if (warning.name !== "ExperimentalWarning") warnings.push(warning);
 };
 
-// What a host logs goes to stderr unless it is given a logger. Lines of failures that a test expects help nobody, so only
-// those of a test that fails are shown.
+// Hosts without a logger log to stderr. Log lines of expected failures are noise, so only the lines of a failed test are
+// shown.
 const write = process.stderr.write;
-// The Copilot SDK passes on what its runtime writes, with a word before it.
+// The Copilot SDK forwards the output of its runtime with a prefix.
 const isLogged = /^(?:\{"time":".*\}|\[CLI subprocess\] .*)\n$/s;
 const logged: string[] = [];
 
-// A worker whose run was killed would go on with its file.
+// Without this, a worker whose run was killed would finish its file.
 const onRunEnded = (): never => process.exit(1);
 
 beforeAll(() => {
@@ -56,7 +56,7 @@ afterAll(async () => {
   if (left.length > 0) throw new Error(`This file left ${left.length} entries in the temporary folder: ${left.slice(0, 10).join(", ")}`);
 });
 
-/** The programs that do not end by themselves after the tests that started them. */
+/** The programs that still run after the tests that started them. */
 async function programsLeft(): Promise<readonly string[]> {
   const deadline = Date.now() + patience(10_000);
   for (;;) {

@@ -4,24 +4,24 @@ const variable = "SKILLHOST_TEST_SLOWNESS";
 const most = 10;
 
 /**
- * How many times slower than when it is quiet this machine is, which is what deadlines of tests are multiplied by. Measured once for
- * a run, unless SKILLHOST_TEST_SLOWNESS says it.
+ * The slowdown of this machine relative to an idle one. Test deadlines are multiplied by it. It is measured once per run unless
+ * SKILLHOST_TEST_SLOWNESS sets it.
  */
 function slowness(): number {
   const known = Number(process.env[variable]);
   if (known >= 1) return known;
   const measured = Math.min(most, Math.max(1, contention(), (loadavg()[0] ?? 0) / availableParallelism()));
-  // Workers are told by their environment.
+  // Workers read the value from their environment.
   process.env[variable] = measured.toFixed(1);
   return measured;
 }
 
-/** A deadline on this machine. It is no bound that a test relies on: what is waited for comes sooner, or never. */
+/** A deadline on this machine. No test relies on its length: the awaited event comes earlier or never. */
 export function patience(ms: number): number {
   return Math.round(ms * slowness());
 }
 
-/** How much longer work takes than the processor works on it, because others have it meanwhile. */
+/** Ratio of elapsed to processor time of a calculation; above 1 when other processes compete for the processor. */
 function contention(): number {
   const [started, before] = [performance.now(), process.cpuUsage()];
   let sum = 0;

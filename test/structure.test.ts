@@ -10,7 +10,7 @@ const files = readdirSync(source, { recursive: true, encoding: "utf8" })
   .sort();
 const textOf = (file: string): string => readFileSync(resolve(source, file), "utf8");
 
-/** The files that each file imports: values, types and dynamic imports alike. */
+/** The files that each file imports, including types and dynamic imports. */
 function importGraph(): ReadonlyMap<string, readonly string[]> {
   const targets = (file: string): string[] =>
     [...textOf(file).matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(([, specifier]) =>
@@ -43,7 +43,7 @@ function findCycles(graph: ReadonlyMap<string, readonly string[]>): readonly (re
   return cycles;
 }
 
-/** Names that stand for more than one thing, with the files that use them. */
+/** Names that are declared more than once, with their files. */
 function repeated(uses: readonly (readonly [name: string, file: string])[]): Record<string, readonly string[]> {
   const files = new Map<string, Set<string>>();
   for (const [name, file] of uses) files.set(name, (files.get(name) ?? new Set()).add(file));
@@ -51,25 +51,25 @@ function repeated(uses: readonly (readonly [name: string, file: string])[]): Rec
   return Object.fromEntries(repeats.map(([name, found]) => [name, [...found]]));
 }
 
-// A file in one of these folders is a namespace of the protocol, or a command.
+// A file in one of these folders is a namespace of the protocol or a command.
 const namedByOthers = ["servers/copilot/methods/", "cli/commands/"];
 
-test("no files import each other in a cycle, types and dynamic imports included", () => {
+test("no files import each other in a cycle, including types and dynamic imports", () => {
   expect(findCycles(importGraph())).toEqual([]);
 });
 
-test("each file has a name of its own", () => {
+test("each file has a unique name", () => {
   const own = files.filter((file) => !namedByOthers.some((folder) => file.startsWith(folder)));
   expect(repeated(own.map((file) => [basename(file), file]))).toEqual({});
 });
 
-test("each exported type has a name of its own", () => {
+test("each exported type has a unique name", () => {
   const declared = /^export (?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm;
   const uses = files.flatMap((file) => [...textOf(file).matchAll(declared)].map(([, name]) => [name as string, file] as const));
   expect(repeated(uses)).toEqual({});
 });
 
-test("the rules themselves find a cycle through others, and a repeated name", () => {
+test("the rules find an indirect cycle and a repeated name", () => {
   const graph = new Map([
     ["a/b/one.ts", ["a/c/two.ts"]],
     ["a/c/two.ts", ["a/b/three.ts", "base/errors.ts"]],

@@ -4,22 +4,22 @@ import { join } from "node:path";
 
 const variable = "SKILLHOST_TEST_ROOT";
 const prefix = "sh-";
-/** Holds the id of the process that removes the folder. */
+/** The file with the id of the process that removes the folder. */
 const ownerFile = "owner";
 
 /**
- * Gives a run one temporary folder, below which each test file gets its own (`setup.ts`), and removes it when the run ends, also by
- * a signal. The names are short: the path of a socket may have 107 characters.
+ * Creates one temporary folder per run, in which each test file gets its own (`setup.ts`), and removes it when the run ends, also
+ * by a signal. The names are short because the path of a socket may have at most 107 characters.
  */
 export default function setUpTempRoot(): () => void {
-  // Vitest calls this once for each project of the run.
+  // Vitest calls this function once per project of the run.
   if (process.env[variable] !== undefined) return () => {};
   removeAbandoned();
   const root = realpathSync.native(mkdtempSync(join(tmpdir(), prefix)));
   writeFileSync(join(root, ownerFile), String(process.pid));
   mkdirSync(join(root, "home"));
   process.env[variable] = root;
-  // Sessions that no test gives a folder must not end up among the developer's own.
+  // Sessions without an explicit folder must not be stored among the developer's own.
   process.env["SKILLHOST_HOME"] ??= join(root, "home");
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
@@ -35,7 +35,7 @@ export default function setUpTempRoot(): () => void {
   };
 }
 
-/** Keeps the file that names the owner until all else is removed: whatever a worker still writes, the next run removes. */
+/** Removes the owner file last: when a worker still writes, the next run removes the rest. */
 function removeRoot(root: string): void {
   try {
     for (const name of readdirSync(root)) {
@@ -43,7 +43,7 @@ function removeRoot(root: string): void {
     }
     removeFolder(root);
   } catch {
-    // A worker wrote to it meanwhile, or it is removed already.
+    // A worker wrote to the folder concurrently, or it is already removed.
   }
 }
 
@@ -51,7 +51,7 @@ function removeFolder(path: string): void {
   rmSync(path, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Removes the folders of runs that were killed before they could remove them. */
+/** Removes the folders of killed runs. */
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(prefix)) continue;
@@ -64,7 +64,7 @@ function ownerOf(root: string): number | undefined {
   try {
     return Number(readFileSync(join(root, ownerFile), "utf8")) || undefined;
   } catch {
-    // Not a folder of a test run.
+    // This is not a folder of a test run.
     return undefined;
   }
 }
@@ -78,15 +78,15 @@ function isRunning(id: number): boolean {
   }
 }
 
-/** What a test file has left behind in its folder. */
+/** The files that a test file left in its folder. */
 export function leftoversIn(folder: string): readonly string[] {
   return readdirSync(folder).filter((name) => !caches.has(name));
 }
 
-// What Node and tools keep there for whoever comes next.
+// Caches of Node and other tools.
 const caches: ReadonlySet<string> = new Set(["node-compile-cache", "jiti", "node-jiti"]);
 
-/** Programs that a test file started, by what they inherited from it, and that still run. Known on Linux only. */
+/** Running programs that a test file started, recognised by an inherited environment variable. Supported on Linux only. */
 export function programsOf(folder: string): readonly string[] {
   if (process.platform !== "linux") return [];
   return readdirSync("/proc").flatMap((id) => {
@@ -96,13 +96,13 @@ export function programsOf(folder: string): readonly string[] {
       const command = readFileSync(`/proc/${id}/cmdline`, "utf8").replaceAll("\0", " ").trim();
       return isKeptForOthers(command) ? [] : [command];
     } catch {
-      // It ended meanwhile, or belongs to another user.
+      // The process has ended or belongs to another user.
       return [];
     }
   });
 }
 
-/** esbuild keeps one process for all later calls; it ends with the process that uses it. */
+/** esbuild keeps one process for later calls, which ends with the process that uses it. */
 function isKeptForOthers(command: string): boolean {
   return /[\\/]esbuild --service=/.test(command);
 }

@@ -1,7 +1,7 @@
-// The program that the MCP conformance suite runs as a client: it makes a host with the server that the suite has started,
-// and does there what the scenario is about, through the public API. The suite says which scenario it is in
-// MCP_CONFORMANCE_SCENARIO, gives its parameters in MCP_CONFORMANCE_CONTEXT, and the address as the last argument.
-// Usage: node client.mjs <url>, with SKILLHOST_DIST leading to the compiled sources (default: dist).
+// The client that the MCP conformance suite runs: it creates a host that connects to the server of the suite, and runs the
+// scenario through the public API. MCP_CONFORMANCE_SCENARIO names the scenario, MCP_CONFORMANCE_CONTEXT has its parameters, and
+// the last argument is the server's URL.
+// Usage: node client.mjs <url>, with SKILLHOST_DIST as the path of the compiled sources (default: dist).
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -49,11 +49,11 @@ function oauthOptions() {
   const { client_id: clientId, client_secret: clientSecret, issuer } = context;
   if (scenario.startsWith("auth/client-credentials")) return { clientId, clientSecret, grantType: "client_credentials" };
   if (scenario === "auth/pre-registration") return { clientId, clientSecret, issuer };
-  // The one that the suite expects where an authorization server takes such documents.
+  // The URL that the suite expects when an authorization server supports client metadata documents.
   return { clientMetadataUrl: "https://conformance-test.local/client-metadata.json" };
 }
 
-/** As a browser does whose user agrees to everything. */
+/** Follows the URL as a browser whose user agrees to everything. */
 async function signIn({ url: address }) {
   const response = await fetch(address, { redirect: "manual" });
   return { callbackUrl: response.headers.get("location") };
@@ -63,13 +63,13 @@ async function useTools(session) {
   const tools = session.listTools().filter(({ source }) => source.kind === "mcp");
   for (const tool of tools) {
     for (const args of argumentsFor(tool, tools)) {
-      // Whether a call should have failed, the suite knows.
+      // The suite decides whether a call should fail.
       say(tool.namespacedName, await session.callTool(tool.name, args));
     }
   }
 }
 
-/** Calls with the arguments that the suite gives, null for what is optional among them. */
+/** Calls a tool with the suite's arguments; optional ones may be null. */
 async function callAsGiven(session, calls) {
   for (const { name, arguments: args } of calls) say(name, await session.callTool(`conformance/${name}`, args));
 }
@@ -77,7 +77,7 @@ async function callAsGiven(session, calls) {
 function argumentsFor({ namespacedName, parameters }, tools) {
   const name = nativeName(namespacedName);
   if (name === "add_numbers") return [{ a: 5, b: 3 }];
-  // Gets back what became of another tool's schema on its way here.
+  // Sends the received schema of another tool back to the server.
   const other = tools.find((tool) => tool.namespacedName !== namespacedName);
   if (parameters?.properties?.schema !== undefined && other !== undefined) return [{ schema: other.parameters }];
   return [Object.fromEntries((parameters?.required ?? []).map((key) => [key, "x"]))];
@@ -92,7 +92,7 @@ async function useResourcesAndPrompts(session) {
   for (const { name } of session.listPrompts()) say(name, await session.getPrompt(name));
 }
 
-/** Loads each skill as a model's `skill` tool does, and only then reads what else belongs to it. */
+/** Loads each skill as the `skill` tool does, then reads its other files. */
 async function useSkills(session) {
   const skills = session.listSkills();
   say("skills", skills);

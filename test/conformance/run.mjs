@@ -1,6 +1,6 @@
-// Runs the official conformance suite of the Model Context Protocol against what is in dist/: skillhost as a server, over
+// Runs the official conformance suite of the Model Context Protocol against the build in dist/: skillhost as a server, over
 // HTTP with the skill in test/fixtures, and as a client. Build first. Usage: node run.mjs [server] [skills] [client]
-// The suite needs Node.js 22 or later; where none can be had, it says so and nothing fails.
+// The suite needs Node.js 22 or later; when it is not available, the run is skipped with a message.
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const wants = (part) => parts.length === 0 || parts.includes(part);
 const scratch = mkdtempSync(join(tmpdir(), "skillhost-conformance-"));
 const failed = [];
 
-/** Gives the suite's program. It is installed beside what else the project needs, so that nobody takes its tests for ours. */
+/** Returns the path of the suite's program. It is installed outside the project, so that its tests do not run with ours. */
 function install() {
   const program = join(cache, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
   if (existsSync(program)) return program;
@@ -40,7 +40,7 @@ function findNode() {
   return candidates.find((path) => Number(/^v(\d+)/.exec(spawnSync(path, ["-v"], { encoding: "utf8" }).stdout ?? "")?.[1]) >= 22);
 }
 
-/** The scenarios of one side that a revision requires. */
+/** The scenarios of one side that a protocol revision requires. */
 function required(suite, revision, side) {
   const { stdout } = suite(["list", "--requirements", revision]);
   const scored = stdout.split("Run and reported")[0].split(/^(?=\w+ scenarios)/m);
@@ -48,7 +48,7 @@ function required(suite, revision, side) {
   return [...section.matchAll(/^ {2}- (\S+)/gm)].map(([, name]) => name);
 }
 
-/** What the suite has written of each scenario: the checks that did not succeed. */
+/** The failed checks of each scenario, from the suite's output. */
 function readChecks(folder) {
   const results = new Map();
   for (const file of readdirSync(folder, { recursive: true }).filter((name) => name.endsWith("checks.json"))) {
@@ -80,7 +80,7 @@ function report(title, scenarios, results, isSkipFine) {
   if (passed < scenarios.length) failed.push(title);
 }
 
-/** A server over HTTP with a copy of the skill, which some of its tools change. */
+/** An HTTP server with a copy of the skill, because some of its tools change their files. */
 async function withServer(use) {
   const skills = mkdtempSync(join(scratch, "skills-"));
   cpSync(fixture, join(skills, "conformance-skill"), { recursive: true });
@@ -106,7 +106,7 @@ function run(suite, title, args, scenarios, isSkipFine) {
   report(title, scenarios, readChecks(folder), isSkipFine);
 }
 
-/** Two at a time: the suite itself would start a client for every scenario at once, which a small machine cannot bear. */
+/** Runs two scenarios at a time: the suite would start all clients at once, which overloads a small machine. */
 async function runClients(start, revision, scenarios) {
   const folder = mkdtempSync(join(scratch, "results-"));
   const left = [...scenarios];

@@ -14,7 +14,7 @@ const implementations: readonly (readonly [string, OpenLog])[] = [
 const records = async (log: AppendLog): Promise<readonly unknown[]> => (await log.read()).records;
 
 describe.each(implementations)("%s", (_name, open) => {
-  test("gives back what was added, in its order, also what was added in the same tick", async () => {
+  test("a log returns all records in the order in which they were added, also within one tick", async () => {
     const log = open();
     log.append({ n: 1 });
     log.append({ n: 2, text: "two\nlines, \u2028, ünïcödé 🎉, \ud800 and \0" });
@@ -25,7 +25,7 @@ describe.each(implementations)("%s", (_name, open) => {
     await log.close();
   });
 
-  test("keeps a record as it was when it was added", async () => {
+  test("a log keeps a record as it was when it was added", async () => {
     const log = open();
     const record = { list: [1] };
     log.append(record);
@@ -37,7 +37,7 @@ describe.each(implementations)("%s", (_name, open) => {
     await log.close();
   });
 
-  test("keeps a key named __proto__ as a key", async () => {
+  test("a log keeps a key named __proto__", async () => {
     const log = open();
     log.append(JSON.parse('{"__proto__": {"polluted": true}, "a": 1}'));
     const [record] = (await log.read()).records;
@@ -46,7 +46,7 @@ describe.each(implementations)("%s", (_name, open) => {
     await log.close();
   });
 
-  test("cuts what JSON cannot hold, and refuses what has no JSON form; the others are not concerned", async () => {
+  test("a log drops values that JSON cannot represent and refuses records without a JSON form, and other records are unaffected", async () => {
     const log = open();
     const cyclic: Record<string, unknown> = { name: "cyclic", big: 10n };
     cyclic["self"] = cyclic;
@@ -69,7 +69,7 @@ describe.each(implementations)("%s", (_name, open) => {
     await log.close();
   });
 
-  test("refuses a record that is longer than a line may be, counted in bytes", async () => {
+  test("a log refuses a record whose line has more bytes than allowed", async () => {
     const log = open({ maxLineBytes: 100 });
     log.append({ t: "ü".repeat(45) });
     expect(() => log.append({ t: "ü".repeat(46) })).toThrow(expect.objectContaining({ code: "RECORD_TOO_LARGE" }));
@@ -77,7 +77,7 @@ describe.each(implementations)("%s", (_name, open) => {
     await log.close();
   });
 
-  test("takes nothing more once it is closed, and can be closed twice", async () => {
+  test("a closed log takes no more records, and can be closed twice", async () => {
     const log = open();
     log.append({ n: 1 });
     await Promise.all([log.close(), log.close()]);

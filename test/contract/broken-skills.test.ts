@@ -11,18 +11,18 @@ import { Served } from "../servers/copilot/wire-kit.ts";
 import { modernRequest, post } from "../servers/mcp/serving-kit.ts";
 
 interface Defect {
-  /** Below `skills/`; none: the directory that is named does not exist. */
+  /** Files below `skills/`. Without any, the skills directory does not exist. */
   readonly files: Readonly<Record<string, string>>;
   readonly code: string;
-  /** The file that must be named, and its line where there is one. */
+  /** The file that the message must name, with the line if there is one. */
   readonly place: string;
   readonly line?: number;
-  /** What to do about it. */
+  /** The advice in the message. */
   readonly fix: RegExp;
 }
 
 const document = "---\nname: broken\ndescription: Is broken for a test.\n---\nx\n";
-// With a manifest every module in tools/ is meant to define tools.
+// With a manifest, every module in tools/ must define tools.
 const manifest = { "broken/SKILL.md": document, "broken/skill.json": '{ "name": "broken" }' };
 const tool = (parameters: string): string =>
   `import { defineTool } from "skillhost";\nexport default defineTool("t", { description: "For a test of faults.", parameters: ${parameters}, handler: () => "" });\n`;
@@ -84,7 +84,7 @@ const defects: Readonly<Record<string, Defect>> = {
     line: 3,
     fix: /does not exist\. Add it, or remove it/,
   },
-  "two tools of one name": {
+  "two tools with the same name": {
     files: {
       ...manifest,
       "broken/tools/one.mjs": tool('{ type: "object" }'),
@@ -96,7 +96,7 @@ const defects: Readonly<Record<string, Defect>> = {
   },
 };
 
-/** What an entry point told its users, as one text. */
+/** Runs an entry point and returns its output as one text. */
 type EntryPoint = (place: Workplace) => Promise<string>;
 
 const skillsOf = (place: Workplace): string[] => ["--skills", place.at("skills")];
@@ -109,7 +109,7 @@ const command =
     return stdout + stderr;
   };
 
-/** Interrupted once it has said what it must. */
+/** Waits until the output contains what the test needs, before the command is interrupted. */
 async function until(done: () => boolean): Promise<void> {
   await expect.poll(done, { interval: 20 }).toBe(true);
 }
@@ -202,30 +202,30 @@ function discarding() {
   return { write() {}, pendingBytes: 0 };
 }
 
-describe.each(Object.entries(entryPoints))("%s", (_name, tell) => {
+describe.each(Object.entries(entryPoints))("%s", (_name, run) => {
   test.each(Object.entries(defects))(
-    "says what is wrong with %s, where, and what to do",
+    "the output names %s, its place, and how to fix it",
     async (_defect, { files, code, place, line, fix }) => {
       const at = workplace(Object.fromEntries(Object.entries(files).map(([path, text]) => [`skills/${path}`, text])));
       onTestFinished(() => at[Symbol.dispose]());
-      // In JSON within JSON quotes are escaped twice.
-      const told = (await tell(at)).replaceAll("\\\\", "\\").replaceAll('\\"', '"').replaceAll("\\\\", "\\");
-      expect(told).toContain(code);
-      expect(told).toContain(join(place));
-      expect(told.replaceAll('\\"', '"')).toMatch(fix);
-      if (line !== undefined) expect(told).toMatch(new RegExp(`:${line}:|"line":${line}\\b`));
+      // Quotes are escaped twice in JSON within JSON.
+      const output = (await run(at)).replaceAll("\\\\", "\\").replaceAll('\\"', '"').replaceAll("\\\\", "\\");
+      expect(output).toContain(code);
+      expect(output).toContain(join(place));
+      expect(output.replaceAll('\\"', '"')).toMatch(fix);
+      if (line !== undefined) expect(output).toMatch(new RegExp(`:${line}:|"line":${line}\\b`));
     },
   );
 });
 
-test("a defect that comes with a save is told by event and log, and again only once it was gone", async () => {
+test("a defect that a save introduces is reported once by event and log, and again only after it was fixed", async () => {
   const place = workplace({ "skills/broken/SKILL.md": document, "skills/broken/tools/t.mjs": tool('{ type: "object" }') });
   onTestFinished(() => place[Symbol.dispose]());
   const lines: string[] = [];
   const logger = createLogger({ level: "error", write: (text) => void lines.push(text) });
   await using host = await createHost({ skillDirectories: [place.at("skills")], plugins: [], watch: false, logger });
-  const told: Diagnostic[] = [];
-  host.on("diagnostic", (diagnostic) => void told.push(diagnostic));
+  const reported: Diagnostic[] = [];
+  host.on("diagnostic", (diagnostic) => void reported.push(diagnostic));
   const save = async (text: string): Promise<void> => {
     place.write("skills/broken/tools/t.mjs", text);
     await host.reload();
@@ -233,14 +233,14 @@ test("a defect that comes with a save is told by event and log, and again only o
     await new Promise(setImmediate);
   };
   await save("export default {");
-  await expect.poll(() => told.map(({ code }) => code)).toEqual(["MODULE_SYNTAX"]);
+  await expect.poll(() => reported.map(({ code }) => code)).toEqual(["MODULE_SYNTAX"]);
   expect(lines).toHaveLength(1);
   await save(tool('{ type: "object" }'));
   await save("export default {");
-  await expect.poll(() => told.map(({ code }) => code)).toEqual(["MODULE_SYNTAX", "MODULE_SYNTAX"]);
+  await expect.poll(() => reported.map(({ code }) => code)).toEqual(["MODULE_SYNTAX", "MODULE_SYNTAX"]);
 });
 
-test("on a terminal the lines of the file are shown, with a mark below the place", async () => {
+test("a terminal shows the lines of the file, with a mark below the position", async () => {
   const place = workplace({ "skills/broken/SKILL.md": document, "skills/broken/tools/t.ts": "export default {\n\ta: (,\n};\n" });
   onTestFinished(() => place[Symbol.dispose]());
   const { stderr } = await runCli(["call", "none", "--yes"], { cwd: place.path, isTTY: true, env: { NO_COLOR: "1" } });
@@ -248,7 +248,7 @@ test("on a terminal the lines of the file are shown, with a mark below the place
   expect(stderr).toContain("  1 | export default {\n    > 2 |   a: (,\n        |       ^\n      3 | };");
 });
 
-test("where skills are by default need not exist", async () => {
+test("the default skills directory need not exist", async () => {
   const place = workplace({});
   onTestFinished(() => place[Symbol.dispose]());
   const { code, stdout, stderr } = await runCli(["list"], { cwd: place.path });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 
-/** An owner, and something that it opens. A fresh one is made for each moment at which the owner closes. */
+/** An owner and something that it opens. Each moment of closing gets a new one. */
 export interface Opening {
-  /** Begins to open something. May reject because the owner closes; what it gives is not looked at. */
+  /** Starts to open something. It may reject because the owner closes; its result is ignored. */
   open(): unknown;
   /** Closes the owner. */
   close(): unknown;
-  /** How many of the things that were opened still are: processes, connections, subscriptions, files. */
+  /** Number of open processes, connections, subscriptions or files. */
   countOpen(): number | Promise<number>;
 }
 
@@ -14,8 +14,8 @@ const turnsOfTheLoop = 3;
 const microtasks = 12;
 
 /**
- * The contract of everything that opens something: when its owner closes, nothing stays open, at whatever moment of the
- * opening that happens, and nothing is opened afterwards.
+ * The contract of everything that opens something: when its owner closes, at any moment of the opening, nothing stays open and
+ * nothing is opened afterwards.
  */
 export function closesWhileOpening(title: string, create: () => Opening | Promise<Opening>): void {
   const moments: readonly (readonly [string, (opening: Promise<unknown>) => Promise<unknown>])[] = [
@@ -27,7 +27,7 @@ export function closesWhileOpening(title: string, create: () => Opening | Promis
     ),
     ["once it is open", (opening) => opening],
   ];
-  test.each(moments)(`${title}: leaves nothing open when its owner closes %s`, async (_moment, until) => {
+  test.each(moments)(`${title} leaves nothing open when its owner closes %s`, async (_moment, until) => {
     const { open, close, countOpen } = await create();
     const opening = settled(open);
     await until(opening);
@@ -43,12 +43,12 @@ async function expectNoneOpen(countOpen: Opening["countOpen"]): Promise<void> {
   await expect.poll(async () => await countOpen(), { message: "things that are still open" }).toBe(0);
 }
 
-/** Failing is one of the ways to open nothing. */
+/** A failed opening also leaves nothing open. */
 async function settled(work: () => unknown): Promise<void> {
   try {
     await work();
   } catch {
-    // The contract is about what stays open.
+    // The contract only concerns what stays open.
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Whether the time that a function takes for a text grows faster than the text: from one length to the next, which is twice as long or
- * longer, it may become three times as long for each doubling. It is processor time and a ratio, so that the speed of the machine,
- * and what else runs on it, decide nothing. What seems to grow faster is measured again, as often as it takes to be sure.
+ * Describes the first length at which the run time of a function grows faster than its text: for each doubling of the length it
+ * may at most triple. The measure is a ratio of processor times, so the speed and the load of the machine do not matter. A ratio
+ * that seems too high is measured again before it counts.
  */
 export function growsTooFast(run: (text: string) => unknown, part: string, lengths: readonly number[]): string | undefined {
   const times: number[] = [];
@@ -20,7 +20,7 @@ export function growsTooFast(run: (text: string) => unknown, part: string, lengt
   return undefined;
 }
 
-/** Microseconds; the clock of the processor counts in steps. */
+/** The shortest reliable measurement in microseconds: the processor clock advances in steps. */
 const measurable = 8_000;
 
 function timeOf(run: (text: string) => unknown, part: string, length: number): number {
@@ -31,10 +31,10 @@ function timeOf(run: (text: string) => unknown, part: string, length: number): n
   return user + system;
 }
 
-/** The characters that mean something in most formats. */
+/** Characters with a meaning in most formats. */
 export const commonParts: readonly string[] = [" ", "\t", "\n", "<", "&", '"', "'", "`", "*", "[", "(", "{", "-", "#", "\\", ":", "a"];
 
-/** What strangers' texts can consist of, over and over. */
+/** Units that hostile texts can repeat. */
 export const repeatedParts: readonly string[] = [
   ..." \t\n\raA0é😀<>&\"'`*[]({}-#\\/:|,_$!=~.@%;?+",
   ..." a·a ·- ·a:·a: ·{,·*a·[a](·\n- ·{{·${·$(·<a ·</·<!--·&#·> ·# ·---\n·\n\n· \n·\t\n·**·[!·!(·a=b ·>a·<<a\n·''·\"\"·\\\n·+a\n·@@\n·*** ·// ·...·--·```\n·|a·[a]·\r\n".split(

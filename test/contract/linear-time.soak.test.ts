@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { growsTooFast, repeatedParts } from "./growth.ts";
 import { countingScans, scans } from "./scanned-texts.ts";
 
-// Short ones first: what grows with the square of its text is noticed before it takes hours.
+// Short texts run first, so that quadratic growth is detected before it takes hours.
 const lengths = [20_000, 625_000, 5_000_000];
 
 test.each(Object.entries(scans))("the time for 5 MB of %s grows with its length, and no faster", (_name, scan) => {

@@ -12,6 +12,6 @@ test.each(Object.entries(countingScans))("the time for %s grows with its length,
   expect(growsTooFast(scan, "a", lengths)).toBeUndefined();
 });
 
-test("what grows with the square of its text is noticed", () => {
+test("the measurement detects quadratic growth", () => {
   expect(growsTooFast((text) => text.replace(/[ \t]+\n/g, "\n"), " ", lengths)).toMatch(/times as long/);
 });

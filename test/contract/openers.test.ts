@@ -24,7 +24,7 @@ import { closesWhileOpening } from "./closes-while-opening.ts";
 
 const extensionSdk = fileURLToPath(new URL("../fixtures/extension-sdk", import.meta.url));
 
-/** Something slow to open, and how many of it are open. */
+/** A resource that opens slowly, with a count of the open ones. */
 function slowThing(): { open(): Promise<AsyncDisposable>; countOpen(): number } {
   let count = 0;
   const open = async (): Promise<AsyncDisposable> => {
@@ -55,7 +55,7 @@ closesWhileOpening("a lifetime", () => {
   };
 });
 
-closesWhileOpening("the subscriptions to resources of one MCP connection", () => {
+closesWhileOpening("the set of resource subscriptions of one MCP connection", () => {
   const { open, countOpen } = slowThing();
   const watches = new ClientResourceSubscriptions(open);
   const held: AsyncDisposable[] = [];
@@ -69,7 +69,7 @@ closesWhileOpening("the subscriptions to resources of one MCP connection", () =>
   };
 });
 
-closesWhileOpening("the stream of changes of one MCP connection", () => {
+closesWhileOpening("the change stream of one MCP connection", () => {
   const { open, countOpen } = slowThing();
   const listen = async (): Promise<object> => {
     const stream = await open();
@@ -80,7 +80,7 @@ closesWhileOpening("the stream of changes of one MCP connection", () => {
   return { open: () => subscription.open(), close: () => subscription[Symbol.asyncDispose](), countOpen };
 });
 
-closesWhileOpening("the watches on a server's resources across its connections", () => {
+closesWhileOpening("the set of resource subscriptions of one server across its connections", () => {
   const { open, countOpen } = slowThing();
   const watches = new LastingSubscriptions();
   const connections = [1, 2].map(() => ({ watchResource: open }) as never);
@@ -101,7 +101,7 @@ closesWhileOpening("the watches on a server's resources across its connections",
   };
 });
 
-closesWhileOpening("a session's watch on an address", () => {
+closesWhileOpening("a session's subscription to a URI", () => {
   const { open, countOpen } = slowThing();
   const resource = (): never => ({ definition: { uri: "note://one" }, watch: open }) as never;
   const [one, other] = [resource(), resource()];
@@ -120,7 +120,7 @@ closesWhileOpening("a session's watch on an address", () => {
   };
 });
 
-closesWhileOpening("the MCP servers of a host", () => {
+closesWhileOpening("the set of MCP servers of a host", () => {
   const servers = new FakeServers({ tools: () => [] });
   const connect: ServerConnector = async (spec, request) => {
     await new Promise(setImmediate);
@@ -137,7 +137,7 @@ closesWhileOpening("the MCP servers of a host", () => {
 
 closesWhileOpening("the Python process of a skill", () => {
   let running = 0;
-  // Speaks as the worker does, and finds no tools.
+  // A program that speaks the worker's protocol and reports no tools.
   const python = `
     const say = (message) => console.log(JSON.stringify(message));
     say({ ready: { version: "3.12", executable: "python3" } });
@@ -158,7 +158,7 @@ closesWhileOpening("the Python process of a skill", () => {
   return { open: () => worker.load("tool.py"), close: () => worker.release(), countOpen: () => running };
 });
 
-closesWhileOpening("the MCP sessions of clients over HTTP", () => {
+closesWhileOpening("the set of MCP sessions over HTTP", () => {
   const { open, countOpen } = slowThing();
   const connect = async (): Promise<ServedConnection> => {
     const thing = await open();
@@ -174,14 +174,14 @@ closesWhileOpening("the MCP sessions of clients over HTTP", () => {
   };
 });
 
-closesWhileOpening("the extensions of a session", async () => {
+closesWhileOpening("the set of extensions of a session", async () => {
   const folder = mkdtempSync(join(tmpdir(), "skillhost-openers-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, ".github/extensions/idle/extension.mjs");
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, "setInterval(() => {}, 1_000);\n");
   const clients = new Set<Wire>();
-  // What a session of the Copilot server is to its extensions.
+  // The part of a Copilot server session that its extensions use.
   const session = { id: "s", session: { isOpen: false, events: { append() {} }, config: { workingDirectory: folder, sessionId: "s" } } };
   const accept = (streams: WireStreams): object => {
     const wire = new Wire(streams, () => null, silentLogger);
@@ -192,12 +192,12 @@ closesWhileOpening("the extensions of a session", async () => {
   const server = { log: silentLogger, options: { environment: {} }, accept, mayRun: async () => true };
   const extensions = new SessionExtensions(server as never, session as never, extensionSdk);
   return {
-    // One that never joins keeps its turn until it is ended.
+    // An extension that never joins blocks the next ones until it is ended.
     open: async () => {
       void extensions.reload();
       await new Promise(setImmediate);
       const [first] = extensions.list();
-      // What was switched on while it waited for its turn, and after the end, is not started.
+      // Extensions that are enabled while they wait, or after the end, are not started.
       if (first !== undefined) void Promise.all([extensions.disable(first.id), extensions.enable(first.id)]).catch(() => {});
       await new Promise(setImmediate);
     },
@@ -207,7 +207,7 @@ closesWhileOpening("the extensions of a session", async () => {
 });
 
 for (const backend of ["directory", "chokidar"] as const) {
-  closesWhileOpening(`a watcher of folders (${backend})`, () => {
+  closesWhileOpening(`a folder watcher (${backend})`, () => {
     const root = mkdtempSync(join(tmpdir(), "skillhost-openers-"));
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
     for (const name of ["a", "b/c"]) mkdirSync(join(root, name), { recursive: true });
@@ -225,7 +225,7 @@ for (const backend of ["directory", "chokidar"] as const) {
   });
 }
 
-/** Shells that run until they are ended, and how many of them do. */
+/** Shells that run until they are ended, with a count of the running ones. */
 function countedShells(): { shells: Shells; open(): Promise<unknown>; countOpen(): number } {
   let running = 0;
   const startProcess: ConstructorParameters<typeof Shells>[0]["machine"]["startProcess"] = async () => {
@@ -241,15 +241,15 @@ function countedShells(): { shells: Shells; open(): Promise<unknown>; countOpen(
   return { shells, open: () => shells.start("session", request), countOpen: () => running };
 }
 
-closesWhileOpening("the shells of the workspace tools", () => {
+closesWhileOpening("the set of shells of the workspace tools", () => {
   const { shells, open, countOpen } = countedShells();
   return { open, countOpen, close: () => shells.close() };
 });
 
-closesWhileOpening("the shells of one session", () => {
+closesWhileOpening("the set of shells of one session", () => {
   const { shells, open, countOpen } = countedShells();
   let hasEnded = false;
-  // A session that is gone on with may start shells again.
+  // A resumed session may start shells again.
   const close = async (): Promise<void> => {
     hasEnded = true;
     await shells.endSession("session");

@@ -29,7 +29,7 @@ import { reachOf } from "../../src/session/permissions/shell-reach.ts";
 import { readScript } from "../../src/session/permissions/shell-words.ts";
 import { parseUriTemplate } from "../../src/tools/define/uri-template.ts";
 
-/** A function that reads what strangers wrote. */
+/** A function that reads hostile text. */
 export type ScanText = (text: string) => unknown;
 
 const place = { file: "/x/skills/x/SKILL.md", directoryName: "x" };
@@ -97,13 +97,13 @@ export const scans: Readonly<Record<string, ScanText>> = {
   "a fault in JSON": jsonFaultAt,
 };
 
-/** Scans for which only the length of the text counts. */
+/** Scans whose time depends only on the length of the text. */
 export const countingScans: Readonly<Record<string, ScanText>> = {
   "what a line reaches that changes its folder": (text) => reachOf(numbered("cd", text, ";"), tmpdir()),
   "what a line reaches that copies files": (text) => reachOf(`cp ${numbered("{a,b}{a,b}{a,b}", text, " ")} {c,d}{c,d}`, tmpdir()),
 };
 
-/** As many different words behind this one as the text has groups of ten characters. */
+/** This word followed by distinct words, one per ten characters of the text. */
 function numbered(word: string, text: string, separator: string): string {
   return Array.from({ length: Math.ceil(text.length / 10) }, (_, index) => `${word} w${index}`).join(separator);
 }

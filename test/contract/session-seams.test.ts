@@ -9,7 +9,7 @@ import type { SessionChange } from "../../src/session/session-config.ts";
 import type { Asks, ToolDefinition } from "../../src/tools/tool.ts";
 import { recordEvents, sessionWith, settleMicrotasks } from "../session/session-kit.ts";
 
-/** What servers, turn loops and sub-agents build on. A change here is a change for all of them. */
+/** The interface that servers, turn loops and sub-agents use. A change here affects all of them. */
 interface SessionSeams {
   readonly events: {
     append(type: string, data: object, agentId?: string): void;
@@ -22,14 +22,14 @@ interface SessionSeams {
   run(call: PreparedCall): Promise<CallOutcome>;
 }
 
-test("a session has the seams that others are built on", () => {
+test("a session has the members that servers and agents build on", () => {
   expectTypeOf<Session>().toExtend<SessionSeams>();
   expectTypeOf<Attachment>().toExtend<AsyncDisposable & { readonly id: string; setTools(all: readonly ToolDefinition[]): ToolsDiff }>();
   expectTypeOf<CallOutcome>().toHaveProperty("endsTurn");
 });
 
-describe("a turn of a model, driven through the seams alone", () => {
-  test("calls of a message are answered by a remote client, and what it pushes meanwhile is there for the next message", async () => {
+describe("a turn of a model, driven through this interface alone", () => {
+  test("a remote client answers the calls of a message, and a tool that it adds during the turn is in the next message", async () => {
     const session: Session = sessionWith([{ name: "local", handler: () => "local result" }]);
     const wire = session.attach({ level: "connection", answers: ["tool", "permission"] });
     wire.setTools([{ name: "remote", skipPermission: true }]);
@@ -56,7 +56,7 @@ describe("a turn of a model, driven through the seams alone", () => {
     sink[Symbol.dispose]();
   });
 
-  test("aborting the turn settles its calls and none of another turn", async () => {
+  test("an aborted turn settles its own calls and none of another turn", async () => {
     const session = sessionWith([{ name: "hangs", handler: () => new Promise(() => {}) }]);
     const events = recordEvents(session, "tool.execution_complete");
     const turn = new AbortController();

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parseSync } from "oxc-parser";
 
-/** The fields and methods of an interface in a source file, with those that it takes over from others, of this file or of what that imports. */
+/** The fields and methods of an interface, including those it inherits from interfaces of the same file or of imported ones. */
 export function fieldsOf(file: string, name: string): readonly string[] {
   const { body } = parseSync(file, readFileSync(file, "utf8")).program;
   for (const statement of body) {

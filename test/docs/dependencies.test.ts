@@ -13,7 +13,7 @@ interface LockedEntry {
   readonly libc?: readonly string[];
 }
 
-test("docs/dependencies.md gives what each dependency is for and why it was chosen, and names no other", () => {
+test("docs/dependencies.md lists every dependency and no other, with its purpose and the reason for its choice", () => {
   const rows = page.split("\n").filter((line) => line.startsWith("| `"));
   const reasons = rows.flatMap((row) => {
     const [names = "", use = "", why = ""] = row.split("|").slice(1, -1);
@@ -24,7 +24,7 @@ test("docs/dependencies.md gives what each dependency is for and why it was chos
   expect(reasons.sort()).toEqual(Object.keys(dependencies).sort());
 });
 
-test("docs/dependencies.md says how many packages an installation on Linux has", () => {
+test("docs/dependencies.md gives the number of packages that an installation on Linux has", () => {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as { packages: Record<string, LockedEntry> };
   const isThere = (list: readonly string[] | undefined, own: string): boolean => list === undefined || list.includes(own);
   const installed = Object.entries(packages).filter(

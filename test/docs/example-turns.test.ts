@@ -52,13 +52,13 @@ interface SentMessage {
   readonly tool_call_id?: string;
 }
 
-/** What the model was told in its newest request, from the first message after the system message on. */
+/** The messages of the newest request to the model, without the system message. */
 function lastMessages(): readonly SentMessage[] {
   const { messages } = model.requests.at(-1)!.body as { readonly messages: readonly SentMessage[] };
   return messages.filter(({ role }) => role !== "system");
 }
 
-test("a model looks somebody up, welcomes them with what it found, and says so", async () => {
+test("a model looks up a user, welcomes them with the result, and reports it", async () => {
   const allowed: unknown[] = [];
   await using session = await openSession({
     availableTools: ["users/get_user", "skill:notifications"],
@@ -90,7 +90,7 @@ test("a model looks somebody up, welcomes them with what it found, and says so",
   expect(JSON.parse(outbox)).toMatchObject({ userId: 123, message: "Welcome, Ada Lovelace!" });
 });
 
-test("each tool of the examples works in the turn of a model", async () => {
+test("each tool of the examples works in a turn of a model", async () => {
   await using session = await openSession({ permissions: { allow: ["*"] }, toolSearch: { enabled: false } });
   const wanted: readonly [tool: string, args: object, text: string | RegExp][] = [
     ["query_users", { search: "ad", role: "designer" }, "126: Adele Goldberg <adele@example.com>, designer"],
@@ -111,7 +111,7 @@ test("each tool of the examples works in the turn of a model", async () => {
   }
 });
 
-test("no tool of the examples is left out", async () => {
+test("the turns call every tool of the examples", async () => {
   await using session = await host.createSession({ persist: false });
   expect(
     session

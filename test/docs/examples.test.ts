@@ -78,7 +78,7 @@ test.each<[tool: string, args: object, type: ToolResult["resultType"], text: str
   expect(result).toMatchObject({ resultType: type, textResultForLlm: expected });
 });
 
-test("the user search puts telemetry into the log and not into the text for the model", async () => {
+test("the user search writes telemetry to the log and not to the text for the model", async () => {
   const result = await call("query_users", { search: "a", limit: 2 });
   expect(result.sessionLog).toBe("query_users: 4 of 4 users match");
   expect(result.toolTelemetry).toEqual({ matches: 4, searched: 4, milliseconds: expect.any(Number) });
@@ -93,7 +93,7 @@ test("the settings example keeps the details of failures and thrown errors from 
   await elsewhere.close();
 });
 
-test("notifications are sent, listed and announced", async () => {
+test("notifications are sent and listed, and emit an event", async () => {
   expect((await call("list_notifications")).textResultForLlm).toBe("No notifications sent yet.");
   expect((await call("send_notification", { userId: 123, message: "Hello" })).textResultForLlm).toMatch(/is number 1 in the outbox/);
   expect((await call("send_notification", { userId: 124, message: "Hi" })).textResultForLlm).toMatch(/is number 2 in the outbox/);
@@ -105,7 +105,7 @@ test("notifications are sent, listed and announced", async () => {
   expect(written.at(-1)).toBe(readFileSync(join(workingDirectory, "notifications.jsonl"), "utf8"));
 });
 
-test("a swatch is a PNG of the size that was asked for", async () => {
+test("a swatch is a PNG of the requested size", async () => {
   const { binaryResultsForLlm = [], textResultForLlm } = await call("draw_swatch", { colour: "#3366cc", size: 5 });
   expect(textResultForLlm).toBe("A square of #3366cc, 5 by 5 pixels.");
   expect(binaryResultsForLlm).toMatchObject([{ type: "image", mimeType: "image/png" }]);
@@ -140,7 +140,7 @@ test("the commands in the examples' README work", async () => {
   for (const sample of samples) expect(await runCommands(root, sample)).toEqual([]);
 });
 
-test("every tool of the examples is called here", () => {
+test("these tests call every tool of the examples", () => {
   expect(
     running.session
       .listTools()

@@ -10,12 +10,12 @@ function pagesIn(folder: string): readonly string[] {
   return readdirSync(join(root, folder)).flatMap((name) => (name.endsWith(".md") ? [`${folder}/${name}`] : []));
 }
 
-/** A page without its blocks of code, in which nothing is a link or a heading. */
+/** A page without its code blocks, which contain no links or headings. */
 function prose(path: string): string {
   return readFileSync(path, "utf8").replaceAll(/^(```+)[\s\S]*?^\1$/gm, "");
 }
 
-/** What the headings of a page are called in addresses, as GitHub makes them. */
+/** The anchors that GitHub generates for the headings of a page. */
 function anchorsOf(path: string): ReadonlySet<string> {
   const headings = [...prose(path).matchAll(/^#+ (.+)$/gm)].map(([, text]) => text!);
   return new Set(
@@ -28,7 +28,7 @@ function anchorsOf(path: string): ReadonlySet<string> {
   );
 }
 
-test.each(pages)("every link in %s leads somewhere", (page) => {
+test.each(pages)("every link in %s has a target", (page) => {
   const path = join(root, page);
   const links = [
     ...prose(path)
@@ -46,7 +46,7 @@ function leadsSomewhere(path: string, target: string): boolean {
   return anchor === undefined || anchorsOf(to).has(anchor);
 }
 
-test("every page is linked from the README", () => {
+test("the README links to every page", () => {
   const text = readFileSync(join(root, "README.md"), "utf8");
   expect(pagesIn("docs").filter((page) => !text.includes(`](${page})`))).toEqual([]);
 });

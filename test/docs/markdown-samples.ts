@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 
-/** A fenced block of a document. */
+/** A fenced code block of a document. */
 export interface Sample {
   /** `docs/skills.md:12`, the line of its fence. */
   readonly place: string;
   readonly document: string;
   readonly line: number;
   readonly language: string;
-  /** Where its text belongs in a project: by a first line such as `// skills/weather/tools/get_weather.ts`, or one before the block that is just the path and a colon. */
+  /** Its path in a project, from a first line such as `// skills/weather/tools/get_weather.ts`, or from a line before the block with the path and a colon. */
   readonly file: string | undefined;
-  /** The comments on the lines before it: `<!-- call get_weather {"city":"Oslo"} -> success Oslo -->`. */
+  /** The comments directly before it: `<!-- call get_weather {"city":"Oslo"} -> success Oslo -->`. */
   readonly directives: readonly Directive[];
   readonly text: string;
 }
@@ -24,7 +24,7 @@ const comment = /^<!-- (\S+) ?(.*) -->$/;
 const label = /^`((?:[\w.@-]+\/)*[\w.@-]+)`:$/;
 const title = /^\/\/ ((?:[\w.@-]+\/)*[\w.@-]+\.[cm]?[jt]sx?)$/;
 
-/** Every fenced block of a Markdown file, in order. Throws for a fence that is never closed. */
+/** All fenced blocks of a Markdown file, in order. Throws for an unclosed fence. */
 export function readSamples(path: string, document: string): readonly Sample[] {
   const lines = readFileSync(path, "utf8").split("\n");
   const samples: Sample[] = [];
@@ -52,13 +52,13 @@ function directivesBefore(lines: readonly string[], at: number): readonly Direct
   return found;
 }
 
-/** The commands of a shell block, one a line, without comments. */
+/** The commands of a shell block, one per line, without comments. */
 export function commandsOf({ text }: Sample): readonly string[] {
   const lines = text.replaceAll("\\\n", " ").split("\n");
   return lines.map((line) => line.replace(/(?:^|\s+)#.*$/, "").trim()).filter((line) => line !== "");
 }
 
-/** Splits a command as a shell does: white space separates, quotes of either kind keep together. */
+/** Splits a command as a shell does: at white space outside single and double quotes. */
 export function splitCommand(command: string): readonly string[] {
   const words = [...command.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word);
   return words.map((word) => word.replaceAll(/'([^']*)'|"([^"]*)"/g, (_whole, single, double) => single ?? double));

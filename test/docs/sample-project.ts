@@ -17,17 +17,17 @@ import { commandsOf, type Sample, splitCommand } from "./markdown-samples.ts";
 const schemas = fileURLToPath(new URL("../../schemas/", import.meta.url));
 const languages = new Set(["ts", "tsx", "js", "json", "markdown", "sh"]);
 
-/** Whether a block is something to write or to run; the others show output. */
+/** True when a block is a file to write or code to run; other blocks show output. */
 export function isSample({ language }: Sample): boolean {
   return languages.has(language);
 }
 
-/** A block that is run by itself. What stands in a folder of skills or servers is run by them. */
+/** True for a program that runs on its own. Files in folders of skills or servers are run by them. */
 export function isProgram({ language, file = "" }: Sample): boolean {
   return /^[jt]sx?$/.test(language) && !/^(?:skills|servers|\.github)\//.test(file);
 }
 
-/** Writes the files that the samples of a document are, each where it says it belongs; data as `adapt` changes it. */
+/** Writes the samples of a document to the files that they name; `adapt` changes data files. */
 export function writeProject(folder: string, samples: readonly Sample[], adapt: (text: string) => string): void {
   mkdirSync(join(folder, "skills"), { recursive: true });
   for (const sample of samples) {
@@ -42,14 +42,15 @@ function pathOf(sample: Sample): string | undefined {
   return isProgram(sample) ? (sample.file ?? `src/sample-${sample.line}.ts`) : sample.file;
 }
 
-/** Loads the skills of a project, which must not hold a fault, and calls what the samples' `call` directives say. */
+/** Loads the skills of a project, expects no errors, and makes the calls of the samples' `call` directives. */
 export async function callTools(folder: string, samples: readonly Sample[]): Promise<readonly string[]> {
   await using host = await createTestHost({ workingDirectory: folder, watch: false });
   const errors = host.host.diagnostics.filter(({ severity }) => severity !== "info");
   expect(errors, "the skills load without a warning").toEqual([]);
   for (const { place, directives } of samples) {
     for (const { rest } of directives.filter(({ name }) => name === "call")) {
-      const [, tool, args, type, text] = /^(\S+) (\{.*\}) -> (\w+) ?(.*)$/.exec(rest) ?? expect.fail(`${place}: "${rest}" is no call`);
+      const [, tool, args, type, text] =
+        /^(\S+) (\{.*\}) -> (\w+) ?(.*)$/.exec(rest) ?? expect.fail(`${place}: "${rest}" is not a valid call`);
       const result = await host.call(tool!, JSON.parse(args!));
       expect({ type: result.resultType, text: result.textResultForLlm }, `${place}: ${rest}`).toEqual({
         type,
@@ -60,13 +61,13 @@ export async function callTools(folder: string, samples: readonly Sample[]): Pro
   return host.session.listTools().map(({ name }) => name);
 }
 
-/** Runs a program sample in its project. What it logs must be what its `// → …` comments say. */
+/** Runs a program sample in its project. Its output must match its `// → …` comments. */
 export async function runProgram(folder: string, sample: Sample): Promise<void> {
   const logged: string[] = [];
   const log = vi.spyOn(console, "log").mockImplementation((...values) => void logged.push(format(...values)));
   const before = process.cwd();
   process.chdir(folder);
-  // As for whoever writes such a program: the folder is theirs.
+  // The author of such a program trusts the folder.
   process.env["SKILLHOST_TRUST"] = folder;
   try {
     await import(/* @vite-ignore */ pathToFileURL(join(folder, pathOf(sample)!)).href);
@@ -81,23 +82,23 @@ export async function runProgram(folder: string, sample: Sample): Promise<void> 
   expect(logged, `${sample.place}: what the program logs`).toEqual(promised);
 }
 
-/** What the model answers while a sample runs, by its `model` directives, in order: `calls <tool> <arguments>` or `says <text>`. */
+/** The answers of the model while a sample runs, from its `model` directives, in order: `calls <tool> <arguments>` or `says <text>`. */
 export function modelReplies({ place, directives }: Sample): readonly ScriptedReply[] {
   const said = directives.filter(({ name }) => name === "model").map(({ rest }) => rest);
   return said.map((rest, index) => {
-    const [, verb, text = ""] = /^(says|calls) (.+)$/.exec(rest) ?? expect.fail(`${place}: "${rest}" is no answer of a model`);
+    const [, verb, text = ""] = /^(says|calls) (.+)$/.exec(rest) ?? expect.fail(`${place}: "${rest}" is not a valid model answer`);
     if (verb === "says") return { content: text };
-    const [, name, args] = /^(\S+) (\{.*\})$/.exec(text) ?? expect.fail(`${place}: "${text}" is no call`);
+    const [, name, args] = /^(\S+) (\{.*\})$/.exec(text) ?? expect.fail(`${place}: "${text}" is not a valid call`);
     return { toolCalls: [{ id: `call-${index + 1}`, name: name!, arguments: args! }] };
   });
 }
 
-/** Whether a command goes on until it is stopped; what it prints first says that it works. */
+/** True when a command runs until it is stopped; its first output shows that it works. */
 function isLasting(words: readonly string[]): boolean {
   return words[1] === "dev" || (words[1] === "mcp" && words.includes("--http"));
 }
 
-/** Runs the commands of a shell block that are ours and returns the others. Each must end as its `exits` directive says, or with 0. */
+/** Runs the skillhost commands of a shell block and returns the others. Each must exit with the code of its `exits` directive, or with 0. */
 export async function runCommands(folder: string, sample: Sample, env: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
   const wanted = Number(sample.directives.find(({ name }) => name === "exits")?.rest ?? 0);
   const others: string[] = [];
@@ -118,7 +119,7 @@ export async function runCommands(folder: string, sample: Sample, env: Readonly<
   return others;
 }
 
-/** Checks a JSON sample by what reads such files, or by the schema that its place or its `$schema` names. False: neither does. */
+/** Checks a JSON sample with the reader of such files, or with the schema for its path or `$schema`. Returns false when there is neither. */
 export function checkJson(folder: string, { place, file = "", text }: Sample): boolean {
   if (basename(file) === "skillhost.json") return loadConfig(join(folder, file), folder) !== undefined;
   if (/^(?:\.?mcp|claude_desktop_config)\.json$/.test(basename(file))) return checkServers(place, file, text);
@@ -126,12 +127,12 @@ export function checkJson(folder: string, { place, file = "", text }: Sample): b
   const name = schemaOf(file) ?? (typeof value.$schema === "string" ? basename(value.$schema) : undefined);
   if (name === undefined) return file !== "";
   const ajv = new Ajv({ strict: false, schemas: ["skill.schema.json", "tool.schema.json"].map(readSchema) });
-  const validate = ajv.getSchema(`skillhost/${name}`) ?? expect.fail(`${place}: there is no schema ${name}`);
+  const validate = ajv.getSchema(`skillhost/${name}`) ?? expect.fail(`${place}: the schema ${name} does not exist`);
   expect(validate(value), `${place}: ${JSON.stringify(validate.errors)}`).toBe(true);
   return true;
 }
 
-/** Every server in it can be started, and one that is skillhost itself has arguments that our command line understands. */
+/** Every server in the file must be startable, and the command line must accept the arguments of skillhost itself. */
 function checkServers(place: string, file: string, text: string): boolean {
   const variables = createVariableLookup({ environment: {}, places: { workspace: "/work", home: "/home/me", separator: "/" } });
   const { servers, diagnostics } = parseMcpConfig(text, { file, variables });

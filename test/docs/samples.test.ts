@@ -13,14 +13,14 @@ import { patience } from "../slowness.ts";
 import { commandsOf, readSamples, type Sample } from "./markdown-samples.ts";
 import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, runProgram, writeProject } from "./sample-project.ts";
 
-/** What is shown and cannot be run here: how a block begins, or a command, with the reason. */
+/** Samples that cannot run here, by the start of the block or the command, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   "README.md: npm ci && npm start": "installs packages; every clean clone begins with it",
-  "README.md: export OPENAI_BASE_URL": "the endpoint of whoever runs it; here it is the tests' own",
+  "README.md: export OPENAI_BASE_URL": "the user's endpoint; the tests use their own",
   "docs/language-server.md: npm install": "brings GitHub's server, which npm run test:interop has; here a double of it is found",
-  "docs/performance.md: npm run": "takes ten minutes, and is run by whoever wants the figures",
+  "docs/performance.md: npm run": "takes ten minutes; it is run only to update the figures",
   'docs/command-line.md: {"ok":true,"command":"list"': "an answer, which test/cli compares with what the commands print",
-  "docs/mcp.md: skillhost login": "needs a server to sign in to and somebody who does; test/cli/login.test.ts has both",
+  "docs/mcp.md: skillhost login": "needs a server and a user who signs in; test/cli/login.test.ts has both",
   "docs/mcp.md: skillhost logout": "the same",
 };
 
@@ -44,10 +44,10 @@ let copilot: LoopbackBackend;
 let replies: readonly ScriptedReply[] = [];
 
 beforeAll(async () => {
-  // Inside the package, so that its name and its dependencies resolve as they do for whoever installed it.
+  // The folder lies inside the package, so that its name and its dependencies resolve as they do for a user of the package.
   mkdirSync(join(root, ".skillhost"), { recursive: true });
   scratch = mkdtempSync(join(root, ".skillhost", "samples-"));
-  // Stands for the service that the samples of HTTP tools ask: it answers with what it was asked.
+  // The service that the samples of HTTP tools call: it echoes the request.
   service = createServer(({ method, url, headers }, response) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ method, url, authorization: headers.authorization }));
   });
@@ -71,7 +71,7 @@ beforeAll(async () => {
   stubLanguageServer();
 });
 
-/** Whoever looks for a language server in the search path finds the double of one, which talks to nobody outside. */
+/** Puts the double of the language server on the search path, so that nothing connects to the network. */
 function stubLanguageServer(): void {
   const bin = join(scratch, "bin");
   mkdirSync(bin);
@@ -93,7 +93,7 @@ test(
   "every TypeScript sample and example has correct types",
   () => {
     const include = ["./**/*.ts", "./**/*.tsx", "../../examples/**/*.ts"];
-    // By its declarations, which is what a user's compiler sees of the package.
+    // Samples compile against the declarations of the package, as a user's compiler does.
     const declarations = join(buildPackage().folder, "dist");
     const paths = {
       skillhost: [join(declarations, "index.d.ts")],
@@ -111,7 +111,7 @@ test(
 );
 
 test.each(withSamples)(
-  "what %s shows works",
+  "every sample in %s works",
   async (document) => {
     const own = samplesOf(document);
     const folder = folderOf(document);
@@ -130,11 +130,11 @@ test.each(withSamples)(
   patience(60_000),
 );
 
-test("whatever is said not to be run is there", () => {
+test("every sample that is listed as not run exists", () => {
   expect(Object.keys(notRun).filter((key) => !used.has(key))).toEqual([]);
 });
 
-/** Whether nothing of a block is to be run here. */
+/** True when a block must not run here. */
 function isShown(document: string, sample: Sample): boolean {
   return sample.language === "sh" ? commandsOf(sample).every((line) => isListed(document, line)) : isListed(document, sample.text);
 }
@@ -143,11 +143,11 @@ function runShell(folder: string, sample: Sample): Promise<readonly string[]> {
   return runCommands(folder, sample, { OPENAI_BASE_URL: `${model.url}/v1`, ...copilot.environment(join(scratch, "home")) });
 }
 
-/** Has the model say what the sample's directives say; all of it must be asked for. */
+/** Queues the model answers of the sample's directives; the sample must use all of them. */
 async function withModel<T>(sample: Sample, run: () => Promise<T>): Promise<T> {
   replies = modelReplies(sample);
   const result = await run();
-  expect(replies, `${sample.place}: answers of the model that nobody asked for`).toEqual([]);
+  expect(replies, `${sample.place}: unused answers of the model`).toEqual([]);
   return result;
 }
 

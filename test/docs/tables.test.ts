@@ -13,28 +13,28 @@ const texts: ReadonlyMap<string, string> = new Map(
 );
 const page = (name: string): string => readFileSync(join(root, "docs", name), "utf8");
 
-/** What is named in the first cells of a page's tables, between backticks. */
+/** The names between backticks in the first cells of a page's tables. */
 function namedIn(text: string): ReadonlySet<string> {
   const cells = text.split("\n").flatMap((line) => (line.startsWith("| `") ? [line.slice(2, line.indexOf(" | "))] : []));
   return new Set(cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)));
 }
 
-/** Every word that stands between backticks in a sentence or a table. */
+/** Every word between backticks in a sentence or a table. */
 function codeIn(text: string): ReadonlySet<string> {
   const pieces = [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
   return new Set(pieces.flatMap((code) => code.match(/\w+/g) ?? []));
 }
 
-/** The text of a section, up to the next heading that is no deeper. */
+/** The text of a section, up to the next heading of the same or a higher level. */
 function section(text: string, heading: string): string {
   const start = text.indexOf(`${heading}\n`);
-  if (start === -1) throw new Error(`There is no section "${heading}".`);
+  if (start === -1) throw new Error(`Section "${heading}" is missing.`);
   const depth = heading.indexOf(" ");
   const next = text.slice(start + heading.length).search(new RegExp(`^#{1,${depth}} `, "m"));
   return next === -1 ? text.slice(start) : text.slice(start, start + heading.length + next);
 }
 
-/** The fields of an interface, wherever it is declared. */
+/** The fields of an interface, from the source file that declares it. */
 function declared(type: string): readonly string[] {
   const [file] = [...texts].find(([, text]) => new RegExp(`^export interface ${type}\\b`, "m").test(text)) ?? [];
   if (file === undefined) throw new Error(`No source declares ${type}.`);
@@ -63,14 +63,14 @@ test.each([
   ["for serving over HTTP", "McpHttpOptions"],
 ])("the page about MCP names each option %s", (_, type) => {
   const text = page("mcp.md");
-  // By other words: the name is the key in the map, and what is disabled is so by "disabled".
-  // Whose tokens are used is the session's to say: "mcpTokenOwner".
+  // The page documents these under other names: the name is the key in the map, and "disabled" sets isDisabled.
+  // The session sets the owner of tokens with "mcpTokenOwner".
   const known = new Set([...namedIn(text), ...(type.endsWith("Spec") ? ["name", "isDisabled", "owner"] : [])]);
   const inText = type === "ServerOptions" ? codeIn(text) : known;
   expect(missing(declared(type), inText)).toEqual([]);
 });
 
-test("the page about plugins names all that a plugin gets", () => {
+test("the page about plugins names every member of PluginApi", () => {
   const named = new Set([...namedIn(page("plugins.md"))].map((name) => name.replace(/\(.*$/, "")));
   expect(missing(declared("PluginApi"), named)).toEqual([]);
 });
@@ -105,7 +105,7 @@ async function commandsIn(command: readonly string[]): Promise<readonly string[]
   return [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name!).filter((name) => name !== "help");
 }
 
-/** The options of a command itself; the program's own are listed apart. */
+/** The options of a command, without the options of the program, which the help lists separately. */
 async function optionsOf(command: readonly string[]): Promise<readonly string[]> {
   const [own = ""] = (await help(command)).split("\nGlobal Options:\n");
   const [, list = ""] = own.split("\nOptions:\n");
@@ -126,10 +126,10 @@ test.each([
   ["command-line.md", /"((?:DOCTOR|ADVICE(?!_MCP)|CONFIG|AGENT_(?:UNKNOWN|FILE$|NOT))_?[A-Z_]+)"/g],
   ["skills.md", /"((?:PROMPT|RESOURCE|URI)_[A-Z_]+|SKILL_TOO_LARGE)"/g],
   ["plugins.md and bundles.md", /"((?:PLUGIN|COMMAND)_[A-Z_]+)"/g],
-])("docs/%s says what each code of its kind means", (names, pattern) => {
+])("docs/%s explains each code of its kind", (names, pattern) => {
   const codes = new Set([...texts.values()].flatMap((text) => [...text.matchAll(pattern)].map(([, code]) => code!)));
   expect(codes.size).toBeGreaterThan(3);
   const pages = names.split(" and ").map(page).join("\n");
-  const told = new Set(pages.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
-  expect(missing([...codes].sort(), told)).toEqual([]);
+  const documented = new Set(pages.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
+  expect(missing([...codes].sort(), documented)).toEqual([]);
 });

@@ -12,21 +12,21 @@ export interface FakeReply extends Partial<Omit<ModelReply, "toolCalls">> {
   readonly calls?: readonly FakeCall[];
 }
 
-/** A reply, or what gives one; a text is an answer without calls. */
+/** A reply, or a function that returns one. A string is an answer without tool calls. */
 export type FakeAnswer =
   | string
   | FakeReply
   | ((request: ModelRequest, options: CompleteOptions) => string | FakeReply | Promise<string | FakeReply>);
 
-/** A chat model in this process that says what it is told to. */
+/** A chat model in this process that sends scripted answers. */
 export interface FakeChat extends ChatModel {
   readonly requests: readonly ModelRequest[];
-  /** The request of that number (0 is the first), as soon as it is there. */
+  /** Resolves with the request at an index (0 is the first) once it has arrived. */
   request(number: number): Promise<ModelRequest>;
   answer(...answers: readonly FakeAnswer[]): void;
 }
 
-/** Gives the answers in order, and after them the last one again and again. */
+/** Sends the answers in order, then repeats the last one. */
 export function fakeChat(...initial: readonly FakeAnswer[]): FakeChat {
   const answers = [...initial];
   const requests: ModelRequest[] = [];

@@ -17,7 +17,7 @@ import {
 } from "@opentelemetry/api";
 import { onTestFinished } from "vitest";
 
-/** A span as the double keeps it. */
+/** A recorded span. */
 export interface KeptSpan {
   readonly name: string;
   readonly kind: number | undefined;
@@ -31,12 +31,12 @@ export interface KeptSpan {
 export interface TraceDoubleOptions {
   /** Whether the program also has a context manager, as every SDK for Node.js brings one. */
   readonly contexts?: boolean;
-  /** What beginning a span does instead. */
+  /** Replaces the start of a span. */
   readonly failWith?: Error;
   readonly traceState?: string;
 }
 
-/** Registers a provider that keeps its spans in memory, until the test ends. */
+/** Registers a provider that records spans in memory until the test ends. */
 export function registerTracing(options: TraceDoubleOptions = {}): KeptSpan[] {
   const spans: KeptSpan[] = [];
   const provider: TracerProvider = { getTracer: () => new MemoryTracer(spans, options) };
@@ -82,7 +82,7 @@ class MemoryTracer implements Tracer {
   }
 
   startActiveSpan(): never {
-    throw new Error("Nobody here uses it.");
+    throw new Error("Not implemented by this double.");
   }
 }
 

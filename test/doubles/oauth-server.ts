@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A request that one of the doubles got. */
+/** A request that a double received. */
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
@@ -15,7 +15,7 @@ interface Granted {
   readonly clientId: string;
   readonly scope: string;
   readonly resource: string;
-  /** All that came of one sign-in. */
+  /** All tokens issued from one sign-in. */
   readonly family: string;
 }
 
@@ -25,7 +25,7 @@ interface Issued extends Granted {
 
 /**
  * An authorization server with discovery, registration, PKCE, refresh tokens that work once, and revocation. A refresh
- * token that is used again takes back all that came of it, as RFC 9700 wants. What it does can be changed at any time.
+ * token that is used twice revokes all tokens of its sign-in, as RFC 9700 requires. Tests may change its behaviour at any time.
  */
 export class FakeAuthorizationServer implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
@@ -34,17 +34,17 @@ export class FakeAuthorizationServer implements AsyncDisposable {
   readonly #codes = new Map<string, { clientId: string; challenge: string; redirect: string; scope: string; resource: string }>();
   readonly #refresh = new Map<string, Granted & { isUsed: boolean }>();
   readonly #access = new Map<string, Issued>();
-  /** Added to the metadata, or with undefined left out of it. */
+  /** Added to the metadata; undefined removes a field. */
   metadata: Readonly<Record<string, unknown>> = {};
-  /** The `iss` that comes back with a code. `undefined`: none. */
+  /** The `iss` that is returned with a code; undefined omits it. */
   iss: (() => string | undefined) | undefined;
   /** Seconds. */
   lifetime: number | undefined = 3600;
-  /** Answers the next requests for tokens, instead of tokens. */
+  /** Responses to the next token requests, instead of tokens. */
   refusal: { readonly status: number; readonly body: string } | undefined;
-  /** What is granted of what was asked for. */
+  /** Selects the granted scopes from the requested ones. */
   grants: (scope: string) => string = (scope) => scope;
-  /** Answers at the authorization endpoint instead of a code. */
+  /** Response of the authorization endpoint, instead of a code. */
   decline: string | undefined;
   #held: { readonly path: string; arrived(): void } | undefined;
   #url = "";
@@ -75,7 +75,7 @@ export class FakeAuthorizationServer implements AsyncDisposable {
     this.#clients.clear();
   }
 
-  /** Lets the next request for a path wait, which then is never answered. */
+  /** Stalls the next request for a path: it is never answered. */
   hold(path: string): { readonly arrived: Promise<void>; release(): void } {
     let release = (): void => {};
     const arrived = new Promise<void>((resolve) => {
@@ -87,7 +87,7 @@ export class FakeAuthorizationServer implements AsyncDisposable {
     return { arrived, release };
   }
 
-  /** Who the token is for, if it is good. */
+  /** The client of a valid token. */
   check(token: string): Issued | undefined {
     const issued = this.#access.get(token);
     return issued !== undefined && issued.endsAt > Date.now() ? issued : undefined;
@@ -247,17 +247,17 @@ export class FakeAuthorizationServer implements AsyncDisposable {
   }
 }
 
-/** An MCP server over Streamable HTTP with two tools, `read` and `write`, which want the scopes of those names. */
+/** An MCP server over Streamable HTTP with two tools, `read` and `write`, which require the scopes with the same names. */
 export class FakeProtectedServer implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
   readonly #server = createServer((request, response) => void this.#handle(request, response));
-  /** Whose tokens are taken, and whom the metadata name. */
+  /** The authorization server whose tokens are accepted and which the metadata name. */
   authorization: FakeAuthorizationServer;
   resource: string | undefined;
   resourceMetadataUrl: string | undefined;
-  /** What its refusal of a token says in `error`. */
+  /** The `error` of a response that refuses a token. */
   tokenError: string | undefined;
-  /** No token is ever good enough. */
+  /** Refuses every token. */
   refusesAll = false;
   #url = "";
 
@@ -327,7 +327,7 @@ export class FakeProtectedServer implements AsyncDisposable {
   }
 }
 
-/** Follows an address as the browser of somebody does who agrees to everything. */
+/** Follows a URL as the browser of a user who agrees to everything. */
 export async function visit(url: string): Promise<string> {
   const response = await fetch(url, { redirect: "manual" });
   return response.headers.get("location") ?? "";

@@ -17,7 +17,7 @@ export function anthropicAnswer(reply: ScriptedReply): ScriptedAnswer {
   return jsonAnswer({ ...messageOf(reply), content: blocksOf(reply), stop_reason: stopReason(reply), usage: reply.usage ?? countedUsage });
 }
 
-/** The same reply as a stream: an event a word, arguments in pieces. */
+/** The same reply as a stream: one event per word, arguments in pieces. */
 export function anthropicStreamAnswer(reply: ScriptedReply): ScriptedAnswer {
   return streamAnswer(anthropicEvents(reply).map(namedSse));
 }
@@ -59,7 +59,7 @@ function blocksOf({ content = "", reasoning = "", toolCalls = [] }: ScriptedRepl
   ];
 }
 
-// A whole answer has its input parsed: what a model wrote that is not valid JSON can only be seen in a stream.
+// An unstreamed answer carries parsed input, so invalid JSON of a model can only appear in a stream.
 function inputOf({ arguments: given }: ScriptedToolCall): unknown {
   return typeof given === "string" ? JSON.parse(given) : given;
 }

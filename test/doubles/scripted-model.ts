@@ -8,7 +8,7 @@ interface ModelRequestSeen {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The body as JSON; undefined when it is none. */
+  /** The body parsed as JSON; undefined when it is not valid JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
   readonly body: any;
   /** The client's port: one for each connection. */
@@ -17,7 +17,7 @@ interface ModelRequestSeen {
   readonly closed: Promise<void>;
 }
 
-/** What the endpoint does next with an answer: sends a piece, waits for something, breaks the connection, or keeps still for ever. */
+/** One step of an answer: send a piece, wait for something, break the connection, or stall forever. */
 type AnswerStep = string | Uint8Array | { readonly until: Promise<unknown> } | "reset" | "silence";
 
 export interface ScriptedAnswer {
@@ -34,22 +34,22 @@ export interface ScriptedAnswer {
 
 export type ModelScript = (request: ModelRequestSeen, number: number) => ScriptedAnswer | undefined;
 
-/** An OpenAI-compatible endpoint on loopback that says what it is told to. Dispose of it to close it. */
+/** An OpenAI-compatible endpoint on loopback that sends scripted answers. Dispose of it to close it. */
 export interface ScriptedModel extends AsyncDisposable {
-  /** Without `/v1`: every path is answered. */
+  /** Does not include `/v1`: the endpoint answers every path. */
   readonly url: string;
   /** All requests, in the order in which they came. */
   readonly requests: readonly ModelRequestSeen[];
   /** Adds answers for the next requests, in order. */
   answer(...answers: readonly ScriptedAnswer[]): void;
-  /** The request of that number (0 is the first), as soon as it is there. */
+  /** Resolves with the request at an index (0 is the first) once it has arrived. */
   request(number: number): Promise<ModelRequestSeen>;
   close(): Promise<void>;
 }
 
 /**
- * Starts an endpoint. Requests take the answers that were added, in order; when there are none the script decides, and
- * without one they are refused with status 418, which no client repeats.
+ * Starts an endpoint. Requests get the added answers, in order. When the queue is empty the script decides; without a
+ * script the endpoint answers with status 418, which no client retries.
  */
 export async function startScriptedModel(script?: ModelScript): Promise<ScriptedModel> {
   const requests: ModelRequestSeen[] = [];
@@ -62,7 +62,7 @@ export async function startScriptedModel(script?: ModelScript): Promise<Scripted
       for (const wait of waiting) if (wait.number === number) wait.resolve(seen);
       await play(answers.shift() ?? script?.(seen, number) ?? unscripted(seen), response);
     };
-    // A client that goes away while it sends, or a script that throws: nobody is left to tell.
+    // The client disconnected while it sent, or the script threw: the error cannot be reported to any client.
     serve().catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -109,7 +109,7 @@ export function chatAnswer(reply: ScriptedReply): ScriptedAnswer {
   return jsonAnswer({ id: "chatcmpl-1", object: "chat.completion", model, choices, usage });
 }
 
-/** The same reply as a stream: a chunk a word, arguments in pieces, usage at the end. */
+/** The same reply as a stream: one chunk per word, arguments in pieces, usage at the end. */
 export function chatStreamAnswer(reply: ScriptedReply): ScriptedAnswer {
   return streamAnswer([...chatChunks(reply).map(sse), sse("[DONE]")]);
 }
@@ -202,12 +202,12 @@ function finishReason({ finishReason: reason, toolCalls = [] }: ScriptedReply): 
   return reason ?? (toolCalls.length > 0 ? "tool_calls" : "stop");
 }
 
-/** Words with the space behind them. */
+/** Splits a text into words, each with its trailing space. */
 export function words(text: string): readonly string[] {
   return text.match(/\S*\s*/g)?.filter((word) => word !== "") ?? [];
 }
 
-/** What the model wrote for arguments. */
+/** The arguments as the model writes them. */
 export function argumentsText({ arguments: given }: ScriptedToolCall): string {
   return typeof given === "string" ? given : JSON.stringify(given);
 }
@@ -232,7 +232,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Tests of bad bodies look at the text.
+    // Tests of invalid bodies read the text.
     return undefined;
   }
 }

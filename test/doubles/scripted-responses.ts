@@ -12,12 +12,12 @@ import {
 
 const countedUsage = { input_tokens: 11, output_tokens: 7, total_tokens: 18 };
 
-/** An answer in one piece, as of `/responses` without `stream`. A `finishReason` is why it is incomplete. */
+/** An answer in one piece, as of `/responses` without `stream`. `finishReason` says why it is incomplete. */
 export function responsesAnswer(reply: ScriptedReply): ScriptedAnswer {
   return jsonAnswer(response(reply, outputOf(reply)));
 }
 
-/** The same reply as a stream: an event a word, arguments in pieces. */
+/** The same reply as a stream: one event per word, arguments in pieces. */
 export function responsesStreamAnswer(reply: ScriptedReply): ScriptedAnswer {
   return streamAnswer(responsesEvents(reply).map(namedSse));
 }

@@ -267,7 +267,7 @@ describe("what a server says of itself", () => {
     await withdrawn;
     expect((await session.callTool("notes/echo", { text: "x" })).resultType).toBe("failure");
     expect(host.listServers()).toMatchObject([{ name: "notes", held: [{ kind: "tool", name: "echo", reason: "changed" }] }]);
-    expect(host.listServers()[0]!.held[0]!.diff).toContain("tells everybody");
+    expect(host.listServers()[0]!.held[0]!.diff).toContain("with a new description");
     expect(await host.approveServer("notes", "echo")).toBe(1);
     expect(await say(session, "notes/echo", { text: "back" })).toBe("back");
     await expect(host.approveServer("strange")).rejects.toThrow('MCP server "strange" does not exist');

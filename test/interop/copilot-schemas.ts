@@ -7,18 +7,18 @@ import { pipeline } from "node:stream/promises";
 import { extract } from "tar";
 import { contractPackage, hasSchemas, schemaFiles, schemaFolder } from "../servers/copilot/wire-contract.ts";
 
-/** Runs before `npm run test:interop`: the tests of the Copilot wire hold what is sent against the schemas if they are there. */
+/** Runs before `npm run test:interop`: the tests of the Copilot protocol validate messages against the schemas if they are installed. */
 export async function setup(): Promise<void> {
   if (hasSchemas) return;
   try {
     await installSchemas();
   } catch (error) {
-    // The test that looks at the schemas is skipped then, with its reason.
+    // The test that reads the schemas is then skipped with this reason.
     process.stderr.write(`The schemas of ${contractPackage.name} cannot be installed: ${String(error).slice(0, 500)}\n`);
   }
 }
 
-/** Takes the schemas out of the tarball of the official runtime, once its contents are known to be those of the release. */
+/** Extracts the schemas from the tarball of the official runtime after its digest was verified. */
 async function installSchemas(): Promise<void> {
   const { name, version, integrity } = contractPackage;
   const scratch = mkdtempSync(join(tmpdir(), "skillhost-schemas-"));

@@ -9,7 +9,7 @@ import { buildPackage } from "../built-package.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What the script prints about the sources as they are now. Its copy of them lies in this file's temporary directory. */
+/** The script's output for the current sources. Its copy of them is in this file's temporary directory. */
 async function measure(...args: string[]): Promise<string> {
   const { folder } = buildPackage();
   const script = join(root, "scripts/measure-switches.mjs");
@@ -18,7 +18,7 @@ async function measure(...args: string[]): Promise<string> {
   return stdout;
 }
 
-test("each flow is counted, and its files are listed in the order in which it enters them", async () => {
+test("the script counts each flow and lists its files in the order in which the flow enters them", async () => {
   const flows: Record<string, { files: string[]; entries: number; switches: number }> = JSON.parse(await measure("--json"));
   expect(Object.keys(flows)).toEqual(["call", "turn", "save"]);
   for (const { files, entries, switches } of Object.values(flows)) {
@@ -37,6 +37,6 @@ test("each flow is counted, and its files are listed in the order in which it en
   expect(asked).toBeGreaterThan(validated);
 });
 
-test("a flow that does not exist is refused with those that do", async () => {
+test("an unknown flow is refused with the list of known ones", async () => {
   await expect(measure("--order", "start")).rejects.toMatchObject({ code: 2, stderr: "--order must be one of: call, turn, save\n" });
 });

@@ -3,7 +3,7 @@ import type { RawClient } from "./raw-client.ts";
 
 const weather = {
   name: "weather",
-  description: "Tells the weather.",
+  description: "Returns the weather.",
   inputSchema: { type: "object", properties: { city: { type: "string", description: "Where." } }, required: ["city"] },
 };
 const ok = { content: [{ value: "ok" }], status: "success" };
@@ -13,7 +13,7 @@ const unusable = `${failed} Failed to invoke client tool weather:`;
 const notIterable = `${unusable} TypeError: c is not iterable`;
 const broken = `${unusable} Error: Failed to invoke client tool weather: broken`;
 
-/** What becomes of an answer to a call: how the call is told to have ended, and what the model reads. */
+/** Answers to a call with the status that the server reports and the text that the model reads. */
 export const answerScenarios: readonly Scenario<RawClient>[] = [
   answers("a list of two", [ok, null], "completed", "ok"),
   answers("a list of one", [ok], "completed", "ok"),
@@ -58,7 +58,7 @@ export const answerScenarios: readonly Scenario<RawClient>[] = [
 
 function answers(what: string, reply: unknown, status: string, model: string): Scenario<RawClient> {
   return {
-    name: `an answer with ${what}`,
+    name: `the server handles an answer with ${what}`,
     async run(client) {
       await client.request("conversation/registerTools", { tools: [weather] });
       client.onInvoke = () => {

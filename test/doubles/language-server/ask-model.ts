@@ -1,13 +1,13 @@
 // biome-ignore lint/suspicious/noExplicitAny: whatever came over the wire
 type Json = any;
 
-/** What a model said. */
+/** The answer of a model. */
 export interface ModelReply {
   readonly content: string;
   readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
 }
 
-/** The model's service answered with a status that is not 200. */
+/** The model endpoint answered with a status other than 200. */
 export class ModelFault extends Error {
   readonly status: number;
   readonly retryAfter: string | null;
@@ -25,7 +25,7 @@ const words: Readonly<Record<number, string>> = {
   402: "Quota Exceeded.",
 };
 
-/** One exchange with the model, whose answer comes as a stream of events. */
+/** Sends one request to the model and reads its answer from a stream of events. */
 export async function askModel(url: string, body: object, signal: AbortSignal): Promise<ModelReply> {
   const response = await fetch(`${url}/chat/completions`, { method: "POST", body: JSON.stringify({ ...body, stream: true }), signal });
   if (!response.ok) throw new ModelFault(response.status, response.headers.get("retry-after"));

@@ -3,12 +3,12 @@ import { z } from "zod";
 import { Bridge } from "./bridge.ts";
 import type { Scenario } from "./protocol-scenarios.ts";
 
-/** What our side makes of the tools of a session, with a server that is named: the double or the real one. */
+/** How the bridge offers the tools of a session to a language server: the double or the real one. */
 export type BridgeScenario = Scenario<string>;
 
 const image = { type: "image", data: Buffer.from("12345678").toString("base64"), mimeType: "image/png" };
 
-/** What handlers answer with, and what comes of it. */
+/** Results of handlers, and the text that the model gets for each. */
 const answers: readonly (readonly [name: string, handler: () => unknown, model: string])[] = [
   ["text", () => "plain", "plain"],
   ["number", () => 7, "7"],
@@ -43,7 +43,7 @@ const nothing = { type: "object", properties: {} } as const;
 
 export const bridgeScenarios: readonly BridgeScenario[] = [
   {
-    name: "gives the model what handlers answer, as text",
+    name: "the model gets the results of handlers as text",
     run: async (server) => {
       const tools = answers.map(([name, handler]) => defineTool(name, { description: name, parameters: nothing, handler }));
       await using bridge = await Bridge.start(server, { tools });
@@ -58,7 +58,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     },
   },
   {
-    name: "checks arguments itself, and tells the model what is wrong with them",
+    name: "the bridge validates arguments itself, and the model reads what is wrong with them",
     run: async (server) => {
       let calls = 0;
       const tool = defineTool("add", {
@@ -73,7 +73,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     expected: ["amount", "amount", "1 2 none", 1],
   },
   {
-    name: "makes schemas fit without touching the author's, and says what it changed",
+    name: "the bridge adapts a copy of each schema to the server, and reports what it changed",
     run: async (server) => {
       const parameters = z.object({
         city: z.string(),
@@ -112,7 +112,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     },
   },
   {
-    name: "keeps back a tool that the server would refuse, and no other",
+    name: "the bridge withholds a tool that the server would refuse, and no other",
     run: async (server) => {
       const tools = [
         defineTool("good", { description: "Good.", handler: () => "ok" }),
@@ -135,7 +135,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     },
   },
   {
-    name: "guards the names of the server's tools, unless a tool means to take one",
+    name: "a tool replaces one of the server's tools only if it declares so",
     run: async (server) => {
       const tool = (overridesBuiltInTool: boolean): ToolLike =>
         defineTool("read_file", { description: "Reads.", overridesBuiltInTool, handler: () => "mine" });
@@ -152,7 +152,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     expected: ["shared", "LANGUAGE_SERVER_NAME_TAKEN", "client", undefined, "mine", "shared"],
   },
   {
-    name: "asks for permission once, when the server asks, and runs what is allowed",
+    name: "a call asks for permission once, when the server asks, and runs if it is allowed",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { tools: [echo] });
       const turn = await bridge.turn([["echo", { text: "hello" }]]);
@@ -169,7 +169,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     },
   },
   {
-    name: "does not make a call that somebody rejects, that nobody can allow, or that a rule denies",
+    name: "a call does not run when the user rejects it, no client can allow it, or a rule denies it",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { tools: [echo], session: { onPermissionRequest: () => ({ decision: "deny" }) } });
       const seen: unknown[] = [];
@@ -184,7 +184,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     expected: Array(3).fill(["completed", "cancelled", skipped]),
   },
   {
-    name: "asks for permission itself when the server does not",
+    name: "the bridge asks for permission itself when the server does not",
     run: async (server) => {
       const ran: string[] = [];
       const tool = defineTool("touch", { description: "d", parameters: nothing, handler: () => void ran.push("ran") });
@@ -199,7 +199,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     expected: { ran: ["asked"], calls: [["touch", "error"]] },
   },
   {
-    name: "lets the server read what the session's rules allow, and nothing that nobody allowed",
+    name: "the server reads only what the session's rules or the user allow",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { session: { onPermissionRequest: undefined } });
       const path = `${bridge.folder}/note.txt`;
@@ -218,7 +218,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     ],
   },
   {
-    name: "ends a turn with a tool that ends turns",
+    name: "a terminal tool ends the turn",
     run: async (server) => {
       const last = defineTool("finish", { description: "d", isTerminal: true, handler: () => "That was it." });
       await using bridge = await Bridge.start(server, { tools: [last] });
@@ -228,7 +228,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
     expected: { outcome: "completed", called: ["finish"], requests: true },
   },
   {
-    name: "calls a handler with the invocation that every handler gets",
+    name: "a handler gets the same invocation as in any other turn",
     run: async (server) => {
       let seen: Record<string, unknown> = {};
       const tool = defineTool("look", {
@@ -263,7 +263,7 @@ export const bridgeScenarios: readonly BridgeScenario[] = [
 ];
 
 const echo: ToolLike = defineTool("echo", {
-  description: "Says what it is told.",
+  description: "Repeats its input.",
   parameters: { type: "object", properties: { text: { type: "string", description: "What." } }, required: ["text"] },
   handler: ({ text }) => text,
 });
@@ -272,7 +272,7 @@ function brief({ calls }: { readonly calls: readonly { readonly name: string; re
   return calls.map(({ name, status }) => [name, status]);
 }
 
-/** The tools on the server that are not its own. */
+/** The registered tools on the server, without its own. */
 function ours({ agent }: Bridge): readonly string[] {
   return agent.tools.filter(({ id }) => id.startsWith("copilot-editor.")).map(({ name }) => name);
 }

@@ -16,23 +16,23 @@ import type { DoubleFaults } from "./server-double.ts";
 
 export interface BridgeOptions {
   readonly tools?: readonly ToolLike[];
-  /** Whether the session has the tools of an editor. */
+  /** True when the session has the tools of an editor. */
   readonly editor?: boolean;
   readonly skills?: string;
   readonly session?: SessionOptions;
   readonly options?: LanguageServerOptions;
-  /** For the double; the real server knows nothing of them. */
+  /** Flags for the double; the real server does not know them. */
   readonly faults?: DoubleFaults & { readonly chunk?: number };
   readonly isSignedOut?: boolean;
 }
 
-/** A host with a session, a language server that works with its tools, and GitHub's side on loopback. */
+/** A host with a session, a language server that uses its tools, and a loopback double of GitHub's backend. */
 export class Bridge implements AsyncDisposable {
   readonly folder: string;
   readonly backend: LoopbackBackend;
   readonly session: Session;
   readonly agent: LanguageServer;
-  /** What somebody was asked to allow. */
+  /** The permission requests that the user received. */
   readonly asked: PermissionAsk[];
   readonly host: TestHost["host"];
   readonly #test: TestHost;
@@ -91,7 +91,7 @@ export class Bridge implements AsyncDisposable {
     }
   }
 
-  /** A turn in which the model makes some calls at once, and then says something. */
+  /** Runs a turn in which the model makes several calls in one message, then answers. */
   async turn(calls: readonly (readonly [name: string, args?: object])[], options: SendOptions = {}): Promise<AgentTurn> {
     const toolCalls: ScriptedToolCall[] = calls.map(([name, args = {}], index) => ({ id: `call-${index}`, name, arguments: args }));
     if (toolCalls.length > 0) this.backend.answer({ toolCalls });
@@ -99,13 +99,13 @@ export class Bridge implements AsyncDisposable {
     return this.agent.send("Do it.", options);
   }
 
-  /** What the model was told of the calls in its last request. */
+  /** The tool results in the last request to the model. */
   get results(): readonly string[] {
     const { messages = [] } = this.backend.asked.at(-1) ?? {};
     return messages.filter(({ role }: { role: string }) => role === "tool").map(({ content }: { content: string }) => content);
   }
 
-  /** The names of the tools in the model's last request. */
+  /** The names of the tools in the last request to the model. */
   get offered(): readonly string[] {
     return (this.backend.asked.at(-1)?.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name);
   }

@@ -4,7 +4,7 @@ import type { ToolTable } from "./tool-table.ts";
 // biome-ignore lint/suspicious/noExplicitAny: whatever came over the wire
 type Json = any;
 
-/** What became of a call: how it is told to have ended, and what the model reads. */
+/** Outcome of a call: the reported status, and the text that the model reads. */
 export interface CallEnd {
   readonly status: "completed" | "error" | "cancelled";
   readonly text: string;
@@ -16,13 +16,13 @@ export interface CallPlace {
   /** `github.copilot.agent` of the settings. */
   readonly settings: Json;
   request(method: string, params: object): Promise<unknown>;
-  /** Asks the model for a text, beside the conversation. */
+  /** Asks the model for a text outside the conversation. */
   complete(prompt: string): Promise<string>;
-  /** The call begins; not told for one that is dismissed. */
+  /** Reports that the call begins; not called when the user dismissed it. */
   running(): void;
 }
 
-/** What the answer to a call comes to, once it has the right form. */
+/** Converts a valid answer to a call into its outcome. */
 export function ended({ content, status = "success" }: Json): CallEnd {
   const texts = content.flatMap(({ value }: Json) => (typeof value === "string" ? value : []));
   const text = texts.join("\n");

@@ -12,10 +12,10 @@ const bundledFacts = fileURLToPath(new URL("../../../skills/fact-lookup", import
 const nothing = { type: "object", properties: {} } as const;
 const greet = (text: string): ToolLike => defineTool("greet", { description: `Says ${text}.`, parameters: nothing, handler: () => text });
 
-/** Skills, tools and files that come and change while a server runs. */
+/** How a running server follows changes of skills, tools and files. */
 export const changeScenarios: readonly BridgeScenario[] = [
   {
-    name: "follows the session's tools as they come, change and go",
+    name: "the server follows the session's tools as they are added, changed and removed",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { tools: [greet("hello")] });
       const { session, agent } = bridge;
@@ -35,7 +35,7 @@ export const changeScenarios: readonly BridgeScenario[] = [
     expected: [["greet: Says hello."], ["greet: Says good day.", "part: Parts."], []],
   },
   {
-    name: "calls what was saved, in the middle of a turn",
+    name: "a tool that is saved during a turn is called in its new version",
     run: async (server) => {
       using skill = tempSkill({ "SKILL.md": skillDocument, "tools/greet.ts": greeting("hello") }, { name: "greeter" });
       await using bridge = await Bridge.start(server, { skills: skill.root });
@@ -46,7 +46,7 @@ export const changeScenarios: readonly BridgeScenario[] = [
       });
       const hook = session.on("tool.execution_complete", () => skill.write("tools/greet.ts", greeting("good day")));
       backend.answer({ toolCalls: [{ id: "call-0", ...call }] });
-      // The model thinks for as long as the tool takes to be another one.
+      // The model answers after the tool is reloaded.
       backend.answer({ toolCalls: [{ id: "call-1", ...call }], pace: () => saved });
       backend.answer({ content: "Done." });
       const turn = await bridge.agent.send("Greet twice.", {
@@ -57,14 +57,14 @@ export const changeScenarios: readonly BridgeScenario[] = [
     expected: { outcome: "completed", results: ["hello", "good day"] },
   },
   {
-    name: "tells the agent of the skills when a conversation begins",
+    name: "a new conversation begins with the list of skills",
     run: async (server) => {
       using skill = tempSkill({ "SKILL.md": skillDocument, "prompts/tone.md": "Be brief.", "skill.json": manifest }, { name: "greeter" });
       await using bridge = await Bridge.start(server, { skills: skill.root });
       await bridge.turn([]);
       const asked = JSON.stringify(bridge.backend.asked.at(-1)?.messages);
       return {
-        isListed: asked.includes("- greeter: Greets people. Use it when somebody says hello.") && asked.includes("greeter/SKILL.md)"),
+        isListed: asked.includes("- greeter: Greets people. Use it when the user says hello.") && asked.includes("greeter/SKILL.md)"),
         isEager: asked.includes("Be brief."),
         isAsked: asked.includes("Do it."),
       };
@@ -72,7 +72,7 @@ export const changeScenarios: readonly BridgeScenario[] = [
     expected: { isListed: true, isEager: true, isAsked: true },
   },
   {
-    name: "gives the server's model what a session's own model is given",
+    name: "the server's model gets the same results as a session's own model",
     run: async (server) => {
       await using own = await startScriptedModel();
       const provider = { type: "openai", baseUrl: `${own.url}/v1` } as const;
@@ -95,7 +95,7 @@ export const changeScenarios: readonly BridgeScenario[] = [
     expected: { isSame: true, failure: "Tool call failed with error: No fact stored for nothing of the kind." },
   },
   {
-    name: "has modules of SCHEMA and execute as its tools, whatever of their forms they answer in",
+    name: "modules with SCHEMA and execute are tools, in every form of their results",
     run: async (server) => {
       using skill = tempSkill({ "SKILL.md": skillDocument, ...legacyTools }, { name: "greeter" });
       await using bridge = await Bridge.start(server, { skills: skill.root });
@@ -114,13 +114,13 @@ export const changeScenarios: readonly BridgeScenario[] = [
     },
   },
   {
-    name: "shows the server what a tool wrote, and the disk again when that has changed",
+    name: "the server reads what a tool wrote, and the file on disk after that has changed",
     run: async (server) => {
       const write = defineTool("save", {
         description: "d",
         parameters: nothing,
         handler: (_args, { workingDirectory }, { fileChanged }) => {
-          // On the disk is something else, so that one can tell where the server looks.
+          // The file on disk differs, which shows where the server reads.
           writeFileSync(join(workingDirectory, "note.txt"), "from the disk");
           fileChanged("note.txt", "from the tool");
           return "saved";
@@ -141,7 +141,7 @@ export const changeScenarios: readonly BridgeScenario[] = [
   },
 ];
 
-const skillDocument = "---\nname: greeter\ndescription: Greets people. Use it when somebody says hello.\n---\n\nGreet.\n";
+const skillDocument = "---\nname: greeter\ndescription: Greets people. Use it when the user says hello.\n---\n\nGreet.\n";
 
 const manifest = JSON.stringify({ name: "greeter", prompts: ["prompts/tone.md"], promptMode: "eager" });
 

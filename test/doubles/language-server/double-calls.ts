@@ -7,7 +7,7 @@ import { confirmationResult, faultOf, toolResult } from "./wire-schemas.ts";
 // biome-ignore lint/suspicious/noExplicitAny: whatever came over the wire
 type Json = any;
 
-/** Facts about the call that every request for it carries. */
+/** The fields that every request for a call carries. */
 export interface CallIds {
   readonly conversationId: string;
   readonly turnId: string;
@@ -15,7 +15,7 @@ export interface CallIds {
   readonly toolCallId: string;
 }
 
-/** Makes a call as the server makes it: asks first where it does, invokes, and picks the answer to pieces. */
+/** Makes a call as the server does: asks for confirmation where required, invokes, and validates the answer. */
 export async function makeCall(tool: ListedTool, input: Json, ids: CallIds, place: CallPlace): Promise<CallEnd> {
   try {
     if (!(await isConfirmed(tool, input, ids, place))) {
@@ -57,7 +57,7 @@ async function invoke(name: string, params: object, { request }: CallPlace): Pro
   const failed = `Failed to invoke client tool ${name}:`;
   let result: unknown;
   try {
-    // The real one's minifier chose the letter; the message of what goes wrong here has it.
+    // The error message of the real server contains this variable name, which its minifier chose.
     const c: Json = await request("conversation/invokeClientTool", params);
     const [l, u] = c;
     if (u) throw new Error(`${failed} ${u.message}`);

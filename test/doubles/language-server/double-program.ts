@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import { transformSync } from "oxc-transform";
 
 const here = dirname(fileURLToPath(import.meta.url));
-// Below node_modules, so that what it imports is found from there.
+// The folder lies below node_modules so that imports resolve.
 const cache = fileURLToPath(new URL("../../../node_modules/.cache/skillhost-tests", import.meta.url));
 
 /**
- * The double of the language server as a program of its own, which can die and be sent signals. Compiled beforehand, since
+ * The double of the language server as a separate program, which can crash and receive signals. It is compiled in advance because
  * tests start it very often.
  */
 export const doubleProgram: string = compile();
@@ -31,7 +31,7 @@ function compile(): string {
   try {
     renameSync(staging, target);
   } catch {
-    // Somebody else was quicker, and has written the same.
+    // Another process was quicker and wrote the same file.
     rmSync(staging, { recursive: true, force: true });
   }
   return program;

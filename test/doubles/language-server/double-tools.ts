@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 // biome-ignore lint/suspicious/noExplicitAny: whatever came over the wire
 type Json = any;
 
-/** The documents that the editor has open, by their address. */
+/** The documents that are open in the editor, by URI. */
 export class OpenDocuments {
   readonly #texts = new Map<string, string>();
 
@@ -14,13 +14,13 @@ export class OpenDocuments {
     if (method === "textDocument/didClose") this.#texts.delete(textDocument.uri);
   }
 
-  /** What is open is read before what is on the disk. */
+  /** An open document takes precedence over the file on disk. */
   read(path: string): string {
     return this.#texts.get(pathToFileURL(path).href) ?? readFileSync(path, "utf8");
   }
 }
 
-/** Runs one of the server's own tools. Those that no scenario calls are not here. */
+/** Runs one of the server's own tools. Tools that no scenario calls are not implemented. */
 export function runOwnTool(name: string, input: Json, documents: OpenDocuments): string {
   if (name === "read_file") return documents.read(input.filePath.startsWith("file:") ? fileURLToPath(input.filePath) : input.filePath);
   if (name === "list_dir") return readdirSync(input.path).join("\n");

@@ -5,28 +5,28 @@ type Json = any;
 
 type Invoke = (name: string, input: object) => Promise<Json>;
 
-/** The tools of an editor that the server works out itself: it has the editor write the outcome, and tells of that. */
+/** The editor's tools that the server runs itself: it lets the editor write the result, and reports it to the model. */
 export async function runWrapper(name: string, input: Json, { documents, complete }: CallPlace, invoke: Invoke): Promise<CallEnd> {
   const { filePath, explanation } = input;
   if (name === "create_file") {
     const created = ended(await invoke(name, { filePath, content: input.content }));
-    return told(created, `<file_created path="${filePath}">\n${created.text}\n</file_created>`);
+    return withText(created, `<file_created path="${filePath}">\n${created.text}\n</file_created>`);
   }
   const edit = (path: string, code: string): Promise<Json> => invoke("insert_edit_into_file", { filePath: path, code, explanation });
   if (name === "insert_edit_into_file") {
     const code = await complete(`Apply the edit to ${documents.read(filePath)}: ${input.code}`);
     const edited = ended(await edit(filePath, code));
-    return told(edited, `<file_after_edit path="${filePath}">\n${edited.text}\n</file_after_edit>`);
+    return withText(edited, `<file_after_edit path="${filePath}">\n${edited.text}\n</file_after_edit>`);
   }
   if (name === "replace_string_in_file") {
     const code = documents.read(filePath).replace(input.oldString, () => input.newString);
-    return told(ended(await edit(filePath, code)), `The following files were successfully edited:\n${filePath}`);
+    return withText(ended(await edit(filePath, code)), `The following files were successfully edited:\n${filePath}`);
   }
   const { path, code } = patched(input.input, (file) => documents.read(file));
-  return told(ended(await edit(path, code)), `Edited files:\n  - ${path}`);
+  return withText(ended(await edit(path, code)), `Edited files:\n  - ${path}`);
 }
 
-function told(end: CallEnd, text: string): CallEnd {
+function withText(end: CallEnd, text: string): CallEnd {
   return end.status === "completed" ? { ...end, text } : end;
 }
 

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { Bridge } from "./bridge.ts";
 import type { BridgeScenario } from "./bridge-scenarios.ts";
 
-/** The tools of an editor, as the server's model calls them: through the server's own wrappers, where it has some. */
+/** How the server's model calls the tools of an editor, in part through the server's wrappers. */
 export const editorScenarios: readonly BridgeScenario[] = [
   {
-    name: "continues the turn after a rejected call, whether the server asks before the call or not",
+    name: "a turn continues after a rejected call, whether the server asks before the call or not",
     run: async (server) => {
       const onPermissionRequest = (): object => ({ kind: "reject", feedback: "Not now." });
       await using bridge = await Bridge.start(server, { editor: true, session: { onPermissionRequest } });
@@ -30,7 +30,7 @@ export const editorScenarios: readonly BridgeScenario[] = [
     ],
   },
   {
-    name: "has each of an editor's tools called, and shows the server what they write",
+    name: "each of an editor's tools runs, and the server sees what they write",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { editor: true });
       const at = (name: string): string => join(bridge.folder, name);
@@ -42,7 +42,7 @@ export const editorScenarios: readonly BridgeScenario[] = [
       const calls: readonly (readonly [string, object])[] = [
         ["create_directory", { dirPath: at("made") }],
         ["create_file", { filePath: at("made/new.txt"), content: "made\n" }],
-        ["insert_edit_into_file", { filePath: at("made/new.txt"), code: "made anew\n", explanation: "Anew." }],
+        ["insert_edit_into_file", { filePath: at("made/new.txt"), code: "rewritten\n", explanation: "Rewrite it." }],
         ["replace_string_in_file", { filePath: at("src/sum.js"), oldString: "a - b", newString: "a + b", explanation: "Add." }],
         [
           "multi_replace_string",
@@ -60,25 +60,25 @@ export const editorScenarios: readonly BridgeScenario[] = [
         ["get_errors", { filePaths: [at("src/sum.js")] }],
       ];
       const toolCalls = calls.map(([name, args], index) => ({ id: `call-${index}`, name, arguments: args }));
-      // The second is what the server has its model make of the code of insert_edit_into_file.
-      bridge.backend.answer({ toolCalls }, { content: "made anew\n" }, { content: "Done." });
+      // The second answer is the result of insert_edit_into_file: the server asks its model to apply the edit.
+      bridge.backend.answer({ toolCalls }, { content: "rewritten\n" }, { content: "Done." });
       const turn = await bridge.agent.send("Do it.");
-      const told = (name: string, pattern: RegExp): unknown => {
+      const excerptOf = (name: string, pattern: RegExp): unknown => {
         const text = bridge.results[calls.findIndex(([called]) => called === name)] ?? "";
         return pattern.exec(text)?.[0] ?? text.slice(0, 300);
       };
       return {
         statuses: Object.fromEntries(turn.calls.map(({ name, status }) => [name, status])),
         files: ["made/new.txt", "src/sum.js", "notes.md"].map((name) => existsSync(at(name)) && readFileSync(at(name), "utf8")),
-        told: {
-          created: told("create_file", /made/),
-          read: told("read_file", /x, y/),
-          listed: told("list_dir", /notes\.md/),
-          found: told("file_search", /sum\.js/),
-          matched: told("grep_search", /deux/),
-          tests: told("find_test_files", /sum\.test\.js/),
-          terminal: told("run_in_terminal", /all-right/),
-          ran: told("run_tests", /tested/),
+        excerpts: {
+          created: excerptOf("create_file", /made/),
+          read: excerptOf("read_file", /x, y/),
+          listed: excerptOf("list_dir", /notes\.md/),
+          found: excerptOf("file_search", /sum\.js/),
+          matched: excerptOf("grep_search", /deux/),
+          tests: excerptOf("find_test_files", /sum\.test\.js/),
+          terminal: excerptOf("run_in_terminal", /all-right/),
+          ran: excerptOf("run_tests", /tested/),
         },
         twice: calls.map(([name]) => name).filter((name) => bridge.asked.filter(({ toolName }) => toolName === name).length > 1),
         kinds: [...new Set(bridge.asked.map(({ kind }) => kind))].sort(),
@@ -102,8 +102,8 @@ export const editorScenarios: readonly BridgeScenario[] = [
         fetch_web_page: "error",
         get_errors: "completed",
       },
-      files: ["made anew\n", "export const sum = (x, y) => a + b;\n", "one\ndeux\nthree\n"],
-      told: {
+      files: ["rewritten\n", "export const sum = (x, y) => a + b;\n", "one\ndeux\nthree\n"],
+      excerpts: {
         created: "made",
         read: "x, y",
         listed: "notes.md",
@@ -113,7 +113,7 @@ export const editorScenarios: readonly BridgeScenario[] = [
         terminal: "all-right",
         ran: "tested",
       },
-      // Three of the server's wrappers write by it.
+      // Three of the server's wrappers write with this tool.
       twice: ["insert_edit_into_file"],
       kinds: ["read", "shell", "url", "write"],
     },

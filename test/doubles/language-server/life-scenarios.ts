@@ -5,10 +5,10 @@ import type { BridgeScenario } from "./bridge-scenarios.ts";
 const nothing = { type: "object", properties: {} } as const;
 const greet = (text: string): ToolLike => defineTool("greet", { description: `Says ${text}.`, parameters: nothing, handler: () => text });
 
-/** Servers and turns that begin, go wrong and end. */
+/** How servers and turns start, fail and end. */
 export const lifeScenarios: readonly BridgeScenario[] = [
   {
-    name: "tells of the answer piece by piece, of each call as it stands, and once of everything at the end",
+    name: "a turn emits the answer in pieces, the status of each call, and one result at the end",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { tools: [greet("hello")] });
       bridge.backend.answer(
@@ -16,16 +16,16 @@ export const lifeScenarios: readonly BridgeScenario[] = [
         { content: "All done, and well." },
       );
       const heard: string[] = [];
-      const told: string[] = [];
+      const statuses: string[] = [];
       const turn = await bridge.agent.send("Greet.", {
         onText: (text) => heard.push(text),
-        onCall: ({ name, status }) => told.push(`${name} ${status}`),
+        onCall: ({ name, status }) => statuses.push(`${name} ${status}`),
       });
       const { text, outcome, model, calls } = turn;
       return {
         text,
         isHeard: heard.join("") === text,
-        told,
+        statuses,
         outcome,
         model,
         calls: calls.map(({ id, status, result }) => ({ id, status, result })),
@@ -34,14 +34,14 @@ export const lifeScenarios: readonly BridgeScenario[] = [
     expected: {
       text: "Let me see.\n\nAll done, and well.",
       isHeard: true,
-      told: ["greet running", "greet completed"],
+      statuses: ["greet running", "greet completed"],
       outcome: "completed",
       model: "GPT-4.1",
       calls: [{ id: "call-0", status: "completed", result: "hello" }],
     },
   },
   {
-    name: "tells why a turn failed, though the server answers as if it had not",
+    name: "a failed turn gives its reason, although the server answers as if it had succeeded",
     run: async (server) => {
       await using bridge = await Bridge.start(server);
       const seen: unknown[] = [];
@@ -59,7 +59,7 @@ export const lifeScenarios: readonly BridgeScenario[] = [
     ],
   },
   {
-    name: "goes on with a conversation",
+    name: "a second turn continues the conversation",
     run: async (server) => {
       await using bridge = await Bridge.start(server);
       bridge.backend.answer({ content: "One." }, { content: "Two." });
@@ -72,7 +72,7 @@ export const lifeScenarios: readonly BridgeScenario[] = [
     expected: { text: "Two.", isSame: true, remembers: true },
   },
   {
-    name: "says that nobody is signed in, and asks the model nothing",
+    name: "a turn fails without a request to the model when the user is not signed in",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { tools: [greet("hello")], isSignedOut: true });
       const { status } = await bridge.agent.checkStatus();
@@ -83,17 +83,17 @@ export const lifeScenarios: readonly BridgeScenario[] = [
     expected: { status: "NotSignedIn", code: "LANGUAGE_SERVER_SIGN_IN", isRegistered: true, asked: 0 },
   },
   {
-    name: "stops a turn, tells the handler that runs by its signal, and begins none whose signal has fired",
+    name: "an aborted turn aborts the signal of its running handler, and a turn with an aborted signal does not start",
     run: async (server) => {
       const stop = new AbortController();
-      let wasTold = false;
+      let wasAborted = false;
       const wait = defineTool("wait", {
         description: "d",
         parameters: nothing,
         handler: (_args, { signal }) =>
           new Promise((resolve) => {
             signal.addEventListener("abort", () => {
-              wasTold = true;
+              wasAborted = true;
               resolve("late");
             });
             stop.abort();
@@ -106,12 +106,12 @@ export const lifeScenarios: readonly BridgeScenario[] = [
       const asked = bridge.backend.asked.length;
       const late = await bridge.agent.send("Hello?", { signal: AbortSignal.abort(new Error("no")) }).catch(String);
       const isAsked = bridge.backend.asked.length > asked;
-      return { outcome, wasTold, next: next.outcome, results: bridge.results.at(-1), late, isAsked };
+      return { outcome, wasAborted, next: next.outcome, results: bridge.results.at(-1), late, isAsked };
     },
-    expected: { outcome: "cancelled", wasTold: true, next: "completed", results: "hello", late: "Error: no", isAsked: false },
+    expected: { outcome: "cancelled", wasAborted: true, next: "completed", results: "hello", late: "Error: no", isAsked: false },
   },
   {
-    name: "offers nothing that is switched off, also after a new start",
+    name: "a disabled tool is not offered, also after a restart of the server",
     run: async (server) => {
       await using bridge = await Bridge.start(server, { tools: [greet("hello")] });
       const seen: boolean[] = [];
@@ -130,7 +130,7 @@ export const lifeScenarios: readonly BridgeScenario[] = [
     expected: [false, false, true],
   },
   {
-    name: "rejects what waits for a server that dies, and starts another with the same tools",
+    name: "a crashed server rejects its pending requests, and the next server has the same tools",
     run: async (server) => {
       let die = (): void => {};
       const wait = defineTool("wait", {
@@ -157,7 +157,7 @@ export const lifeScenarios: readonly BridgeScenario[] = [
     expected: { code: "LANGUAGE_SERVER_EXITED", state: "stopped", outcome: "completed", isAnother: true, left: [], after: "closed" },
   },
   {
-    name: "ends the server with its session",
+    name: "the server ends with its session",
     run: async (server) => {
       await using bridge = await Bridge.start(server);
       const { pid } = bridge.agent;
@@ -173,7 +173,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
-    // There is no such process.
+    // The process does not exist.
     return false;
   }
 }

@@ -2,35 +2,35 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { chatChunks, type ScriptedReply, sse } from "../scripted-model.ts";
 
-/** What the backend does with the next request to the model. */
+/** The response of the backend to a request to the model. */
 export type ModelStep = PacedReply | { readonly status: number; readonly headers?: Readonly<Record<string, string>> } | "silence";
 
-/** A reply that stops after each word until something has happened, if it is to. */
+/** A reply. With `pace`, it waits for a promise after each word. */
 type PacedReply = ScriptedReply & { readonly pace?: () => Promise<unknown> };
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
 type Body = any;
 
 /**
- * GitHub's side of the Copilot language server, on loopback: it hands out a token that opens nothing, lists one model,
- * and that model says what it is told to.
+ * A loopback double of the GitHub backend of the Copilot language server. It issues a token without rights and lists one
+ * model, which sends scripted answers.
  */
 export interface LoopbackBackend extends AsyncDisposable {
-  /** The environment in which a language server talks to this and to nobody else. */
+  /** Environment variables that make a language server connect to this backend only. */
   environment(home: string): Readonly<Record<string, string>>;
-  /** The bodies of the requests to the model, without those that ask for suggestions. */
+  /** The bodies of the requests to the model, except those for suggestions. */
   readonly asked: readonly Body[];
   /** Adds answers for the next requests to the model, in order. */
   answer(...steps: readonly ModelStep[]): void;
-  /** Drops the answers that nobody asked for. */
+  /** Drops the answers that were not used. */
   forget(): void;
-  /** From now on nobody is signed in. */
+  /** Signs the user out. */
   refuse(): void;
 }
 
 const modelId = "gpt-4.1";
 
-/** `script` says what the model answers when nothing was added. */
+/** `script` answers when no answer was added. */
 export async function startLoopbackBackend(script: () => ScriptedReply | undefined = () => undefined): Promise<LoopbackBackend> {
   const asked: Body[] = [];
   const steps: ModelStep[] = [];
@@ -38,7 +38,7 @@ export async function startLoopbackBackend(script: () => ScriptedReply | undefin
   const server = createServer((request, response) => {
     const serve = async (): Promise<void> => {
       const body = await read(request);
-      // Without this the server takes the answer for that of a proxy in between.
+      // Without this header the server assumes that a proxy sent the answer.
       response.setHeader("x-github-request-id", "0000:0000");
       const path = (request.url ?? "").split("?")[0]!;
       if (isRefusing && path.startsWith("/copilot_internal")) return json(response, { message: "Bad credentials" }, 401);
@@ -73,7 +73,7 @@ export async function startLoopbackBackend(script: () => ScriptedReply | undefin
   };
 }
 
-/** Variables that the server itself reads. No proxy among them: it would use one even for this machine. */
+/** Variables that the server reads. Proxy variables are left out: the server would use a proxy even for loopback. */
 function environmentFor(home: string, url: string): Readonly<Record<string, string>> {
   return {
     HOME: home,
@@ -110,7 +110,7 @@ function answers(path: string, url: string): object | undefined {
     case "/agents":
       return { agents: [] };
     case "/telemetry":
-      // Asked by GET it is where experiments are assigned.
+      // A GET request to this path asks for the assignment of experiments.
       return { Features: [], Flights: {}, Configs: [{ Id: "vscode", Parameters: {} }], ParameterGroups: null, AssignmentContext: "" };
     default:
       return undefined;
@@ -159,7 +159,7 @@ async function read(request: IncomingMessage): Promise<Body> {
   try {
     return JSON.parse(Buffer.concat(pieces).toString());
   } catch {
-    // A request without a body, or with one that nobody looks at.
+    // The request has no body, or one that no test reads.
     return undefined;
   }
 }

@@ -3,7 +3,7 @@ import type { RawClient } from "./raw-client.ts";
 // biome-ignore lint/suspicious/noExplicitAny: whatever the server says
 type Json = any;
 
-/** Something that the server is faced with, and what comes of it: data, the same for every server of the kind. */
+/** A situation and its expected outcome, as data that is the same for the double and the real server. */
 export interface Scenario<Bench> {
   readonly name: string;
   run(bench: Bench): Promise<unknown>;
@@ -12,9 +12,9 @@ export interface Scenario<Bench> {
 
 const ownNames = ["list_dir", "read_file", "file_search", "grep_search", "validate_cves"];
 const schema = { type: "object", properties: { city: { type: "string", description: "Where." } }, required: ["city"] };
-const weather = { name: "weather", description: "Tells the weather.", inputSchema: schema };
+const weather = { name: "weather", description: "Returns the weather.", inputSchema: schema };
 
-/** What the server says to tools that are registered. */
+/** How the server answers the registration of tools. */
 export const registrationScenarios: readonly Scenario<RawClient>[] = [
   registers("a valid tool", [weather], { weather: "client" }),
   registers("an empty list of required arguments", [{ ...weather, inputSchema: { ...schema, required: [] } }], { weather: "client" }),
@@ -28,7 +28,7 @@ export const registrationScenarios: readonly Scenario<RawClient>[] = [
   registers("keywords beside", [{ ...weather, inputSchema: { ...schema, additionalProperties: false, $defs: {} } }], { weather: "client" }),
   registers("unknown keys", [{ ...weather, annotations: { readOnlyHint: true } }], { weather: "client" }),
   registers("both texts of a confirmation", [{ ...weather, confirmationMessages: { title: "t", message: "m" } }], { weather: "client" }),
-  registers("two tools of one name", [weather, { ...weather, description: "Another." }], { weather: "client" }),
+  registers("two tools with the same name", [weather, { ...weather, description: "Another." }], { weather: "client" }),
   refuses("a schema without required", [{ ...weather, inputSchema: { type: "object", properties: {} } }], "/tools/0/inputSchema/required", [
     "Expected array",
   ]),
@@ -43,7 +43,7 @@ export const registrationScenarios: readonly Scenario<RawClient>[] = [
   ]),
   refuses("a property without a type", [withProperty({ description: "d" })], "/tools/0/inputSchema/properties/a/type", ["Expected string"]),
   {
-    name: "refuses a property of two types",
+    name: "the server refuses a property of two types",
     run: (client) => registration(client, [withProperty({ type: ["string", "null"], description: "d" })]),
     expected: failedValidation(["/tools/0/inputSchema/properties/a/type: Expected string"]),
   },
@@ -53,12 +53,12 @@ export const registrationScenarios: readonly Scenario<RawClient>[] = [
   ]),
   refuses("a good tool beside a bad one", [weather, { name: "bad" }], "/tools/1/description", ["Expected string"]),
   {
-    name: "refuses a request without tools",
+    name: "the server refuses a request without tools",
     run: (client) => attempt(client, "conversation/registerTools", {}),
     expected: failedValidation(["/tools: Expected required property", "/tools: Expected array"]),
   },
   {
-    name: "makes names that a model can use",
+    name: "the server derives names that a model can use",
     run: async (client) => {
       const long = "n".repeat(100);
       await client.request("conversation/registerTools", { tools: ["my.tool", "we ird/näme", long].map((name) => ({ ...weather, name })) });
@@ -69,7 +69,7 @@ export const registrationScenarios: readonly Scenario<RawClient>[] = [
     expected: { "my.tool": "my_tool", "we ird/näme": "we_ird_n_me", nnnnnnnnnnn: "n".repeat(64) },
   },
   {
-    name: "lets one of its own tools be replaced, and brings it back",
+    name: "a registered tool replaces one of the server's own tools until it is unregistered",
     async run(client) {
       const typeOf = async (): Promise<unknown> => (await list(client)).find(({ name }: { name: string }) => name === "read_file")?.type;
       const types = [await typeOf()];
@@ -83,7 +83,7 @@ export const registrationScenarios: readonly Scenario<RawClient>[] = [
     expected: ["shared", "client", "client", "shared"],
   },
   {
-    name: "wraps the tools of an editor that write",
+    name: "the server wraps the tools of an editor that write",
     async run(client) {
       const names = ["create_file", "insert_edit_into_file", "replace_string_in_file", "apply_patch", "run_in_terminal"];
       await client.request("conversation/registerTools", { tools: names.map((name) => ({ ...weather, name })) });
@@ -100,13 +100,13 @@ export const registrationScenarios: readonly Scenario<RawClient>[] = [
     },
   },
   {
-    name: "does not list what is disabled, and ignores names that it does not know",
+    name: "the server does not list disabled tools, and ignores unknown names",
     async run(client) {
       await client.request("conversation/registerTools", { tools: [weather] });
       const status = (name: string, to: string): Promise<{ name: string }[]> =>
         client.request("conversation/updateToolsStatus", { chatModeKind: "Agent", tools: [{ name, status: to }] });
       const off = await status("weather", "disabled");
-      await status("nobody", "disabled");
+      await status("unknown", "disabled");
       const on = await status("weather", "enabled");
       await client.request("conversation/unregisterTools", { toolIds: ["copilot-editor.weather"] });
       return [off, on].map((tools) => tools.some(({ name }) => name === "weather"));
@@ -132,7 +132,7 @@ async function attempt(client: RawClient, method: string, params: object): Promi
   }
 }
 
-/** Registers tools and takes them back, and tells which of them the server had, and as what. */
+/** Registers tools and unregisters them. Returns the name and type of each registered tool. */
 async function registration(client: RawClient, tools: readonly object[]): Promise<unknown> {
   const answer = await attempt(client, "conversation/registerTools", { tools });
   if (!Array.isArray(answer)) {
@@ -145,12 +145,12 @@ async function registration(client: RawClient, tools: readonly object[]): Promis
 }
 
 function registers(what: string, tools: readonly object[], expected: object): Scenario<RawClient> {
-  return { name: `registers ${what}`, run: (client) => registration(client, tools), expected };
+  return { name: `the server registers ${what}`, run: (client) => registration(client, tools), expected };
 }
 
 function refuses(what: string, tools: readonly object[], pointer: string, more: readonly string[]): Scenario<RawClient> {
   const lines = ["Expected required property", ...more].map((line) => `${pointer}: ${line}`);
-  return { name: `refuses ${what}`, run: (client) => registration(client, tools), expected: failedValidation(lines) };
+  return { name: `the server refuses ${what}`, run: (client) => registration(client, tools), expected: failedValidation(lines) };
 }
 
 function failedValidation(lines: readonly string[]): object {

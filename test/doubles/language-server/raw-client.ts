@@ -12,23 +12,23 @@ type Json = any;
 const success = (): unknown => [{ content: [{ value: "ok" }], status: "success" }, null];
 const acceptance = (): unknown => [{ result: "accept" }, null];
 
-/** What a language server is started with: a program, or a script for this Node.js. */
+/** The command that starts a language server: a program, or a script for this Node.js. */
 function commandOf(server: string): readonly [string, readonly string[]] {
   return server.endsWith(".mjs") ? [process.execPath, [server, "--stdio"]] : [server, ["--stdio"]];
 }
 
 /**
- * An editor without any manners: it sends what it is told to and answers with what it is told to. With a language server,
- * a home and a workspace of its own, and GitHub's side on loopback.
+ * An editor that sends and answers exactly what a scenario asks for, valid or not. It has its own language server, home
+ * folder, workspace and loopback double of GitHub's backend.
  */
 export class RawClient implements AsyncDisposable {
   readonly backend: LoopbackBackend;
-  /** Where the server keeps its state, and works. */
+  /** The home folder, where the server stores its state. */
   readonly home: string;
   readonly folder: string;
-  /** The server's. */
+  /** The version of the server. */
   version = "";
-  /** Requests of the server, in order. */
+  /** The requests that the server sent, in order. */
   readonly asked: { readonly method: string; readonly params: Json }[] = [];
   readonly progress: Json[] = [];
   /** Answers a call of a tool. */
@@ -94,19 +94,19 @@ export class RawClient implements AsyncDisposable {
     });
   }
 
-  /** As at the start, for the next scenario. */
+  /** Restores the initial state for the next scenario. */
   reset(): void {
     this.onInvoke = success;
     this.onConfirm = acceptance;
     this.backend.forget();
   }
 
-  /** Settles when the next turn is told to have ended. */
+  /** Resolves when the server reports the end of the next turn. */
   ended(): Promise<void> {
     return new Promise((resolve) => void this.#onEnd.push(resolve));
   }
 
-  /** A turn from its question to its end. What was told of it is in `progress`. */
+  /** Runs a turn from request to end. Its reports are in `progress`. */
   async turn(request: string, extra: object = {}): Promise<Json> {
     this.progress.length = 0;
     this.asked.length = 0;
@@ -134,7 +134,7 @@ export class RawClient implements AsyncDisposable {
     return [...calls.values()];
   }
 
-  /** What the model was told of the calls in its last request. */
+  /** The tool results in the last request to the model. */
   get results(): readonly string[] {
     const { messages = [] } = this.backend.asked.at(-1) ?? {};
     return messages.filter(({ role }: Json) => role === "tool").map(({ content }: Json) => this.plain(content));
@@ -144,7 +144,7 @@ export class RawClient implements AsyncDisposable {
     return this.progress.findLast(({ kind }) => kind === "end");
   }
 
-  /** A text without what differs from run to run: identifiers, folders, and the lines of a stack. */
+  /** Removes what differs between runs: identifiers, folders and stack lines. */
   plain(content: unknown): string {
     const text = typeof content === "string" ? content : JSON.stringify(content);
     return text

@@ -12,7 +12,7 @@ const { chunk, ...faults } = JSON.parse(process.env["DOUBLE_FAULTS"] ?? "{}") as
 export function runDouble(): void {
   const output = chunk === undefined ? process.stdout : inPieces(chunk);
   new ServerDouble(process.stdin, output, process.env, faults);
-  process.stderr.write("(node:1) ExperimentalWarning: something that nobody must read\n");
+  process.stderr.write("(node:1) ExperimentalWarning: this line must not reach the user\n");
 }
 
 function inPieces(size: number): Transform {

@@ -15,19 +15,19 @@ import { Refusal, ToolTable } from "./tool-table.ts";
 // biome-ignore lint/suspicious/noExplicitAny: whatever came over the wire
 type Json = any;
 
-/** Ways in which a server can be worse than the real one. */
+/** Faults that the double can have in addition to those of the real server. */
 export interface DoubleFaults {
   /** Dies when a tool is called. */
   readonly diesOnCall?: boolean;
-  /** Reports that say nothing, before each call. */
+  /** Number of empty reports to send before each call. */
   readonly flood?: number;
-  /** Asks the editor things that nobody knows, and waits for the answers. */
+  /** Sends the editor requests with unknown methods, and waits for the answers. */
   readonly asksNonsense?: boolean;
   /** Never answers `initialize`. */
   readonly isMute?: boolean;
-  /** Tools of these names are refused, for reasons of its own. */
+  /** Names of tools that the server refuses to register. */
   readonly refuses?: readonly string[];
-  /** Does not heed that it is asked to end. */
+  /** Ignores requests to shut down. */
   readonly lingers?: boolean;
 }
 
@@ -36,8 +36,8 @@ interface Conversation {
 }
 
 /**
- * A double of GitHub's Copilot language server 1.539: it checks what it is sent and what it is answered as that one does,
- * and has the model of the backend decide what is called. The same scenarios are run with both.
+ * A double of GitHub's Copilot language server 1.539. It validates requests and responses as the real server does, and calls
+ * the tools that the model of the backend asks for. The same scenarios run with both.
  */
 export class ServerDouble {
   readonly #connection: MessageConnection;
@@ -142,15 +142,15 @@ export class ServerDouble {
     const turnId = randomUUID();
     const stop = new AbortController();
     this.#turns.set(workDoneToken, stop);
-    const tell = (value: object): void => {
+    const emit = (value: object): void => {
       void this.#connection.sendNotification("$/progress", { token: workDoneToken, value: { ...value, conversationId, turnId } });
     };
-    stop.signal.addEventListener("abort", () => tell({ kind: "end", cancellationReason: "CancelledByUser" }));
-    tell({ kind: "begin", title: `Conversation ${conversationId} Turn ${turnId}` });
+    stop.signal.addEventListener("abort", () => emit({ kind: "end", cancellationReason: "CancelledByUser" }));
+    emit({ kind: "begin", title: `Conversation ${conversationId} Turn ${turnId}` });
     if (this.#faults.asksNonsense) await this.#askNonsense();
-    const turn = { conversationId, turnId, isAgent: chatMode === "Agent", model: modelInfo?.id ?? model, stop, tell };
+    const turn = { conversationId, turnId, isAgent: chatMode === "Agent", model: modelInfo?.id ?? model, stop, emit };
     const error = await this.#run(turn, request);
-    if (!stop.signal.aborted) tell({ kind: "end", ...(error !== undefined && { error }) });
+    if (!stop.signal.aborted) emit({ kind: "end", ...(error !== undefined && { error }) });
     this.#turns.delete(workDoneToken);
     return { conversationId, turnId, modelName: "GPT-4.1", modelInfo: { id: modelInfo?.id ?? model } };
   }
@@ -162,10 +162,10 @@ export class ServerDouble {
     try {
       for (let roundId = 1; !stop.signal.aborted; roundId++) {
         const reply = await this.#ask(turn, conversation);
-        turn.tell({ kind: "report", editAgentRounds: [{ roundId, reply: reply.content }] });
+        turn.emit({ kind: "report", editAgentRounds: [{ roundId, reply: reply.content }] });
         if (reply.toolCalls.length === 0) return undefined;
         conversation.messages.push({ role: "assistant", content: reply.content, tool_calls: reply.toolCalls });
-        // One after the other, as they came.
+        // Calls run one after the other, in the order of the message.
         for (const call of reply.toolCalls) conversation.messages.push(await this.#call(turn, roundId, call));
       }
     } catch (error) {
@@ -186,7 +186,7 @@ export class ServerDouble {
   }
 
   async #call(
-    { conversationId, turnId, tell, model, stop }: DoubleTurn,
+    { conversationId, turnId, emit, model, stop }: DoubleTurn,
     roundId: number,
     call: ModelReply["toolCalls"][number],
   ): Promise<object> {
@@ -194,10 +194,10 @@ export class ServerDouble {
     const tool = this.#tools.byModelName(call.name);
     if (tool === undefined) return toMessage(`Tool call failed with error: Tool with name ${call.name} not found in registered tools`);
     if (this.#faults.diesOnCall) process.kill(process.pid, "SIGKILL");
-    for (let count = 0; count < (this.#faults.flood ?? 0); count++) tell({ kind: "report", editAgentRounds: [{ roundId, reply: "." }] });
+    for (let count = 0; count < (this.#faults.flood ?? 0); count++) emit({ kind: "report", editAgentRounds: [{ roundId, reply: "." }] });
     const input = JSON.parse(call.arguments || "{}") as Json;
     const report = (status: string, more: object = {}): void =>
-      tell({
+      emit({
         kind: "report",
         editAgentRounds: [
           { roundId, reply: "", toolCalls: [{ id: call.id, name: tool.name, toolType: tool.type, status, input, ...more }] },
@@ -235,14 +235,14 @@ export class ServerDouble {
   }
 }
 
-/** A turn that runs. */
+/** A running turn. */
 interface DoubleTurn {
   readonly conversationId: string;
   readonly turnId: string;
   readonly isAgent: boolean;
   readonly model: string;
   readonly stop: AbortController;
-  tell(value: object): void;
+  emit(value: object): void;
 }
 
 const greeting = {

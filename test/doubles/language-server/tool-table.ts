@@ -13,7 +13,7 @@ export interface ListedTool {
   readonly [field: string]: unknown;
 }
 
-/** What a request failed with, for a JSON-RPC error. */
+/** The error of a failed request, for JSON-RPC. */
 export class Refusal extends Error {
   readonly code: number;
 
@@ -23,11 +23,11 @@ export class Refusal extends Error {
   }
 }
 
-/** The server's own tools; those that it wraps when an editor brings them are called through it, and stay shared. */
+/** The server's own tools. The wrapped ones stay shared when an editor registers them: the server calls them through its wrapper. */
 const own = ["list_dir", "read_file", "file_search", "grep_search", "validate_cves"];
 const wrapped = new Set(["create_file", "insert_edit_into_file", "replace_string_in_file", "apply_patch"]);
 
-/** The tools of the server, and those that were registered. */
+/** The tools of the server and the registered tools. */
 export class ToolTable {
   readonly #registered = new Map<string, ListedTool>();
   readonly #disabled = new Set<string>();
@@ -35,7 +35,7 @@ export class ToolTable {
   register(params: unknown): readonly ListedTool[] {
     const given = withoutNulls(params);
     const fault = faultOf(registerParams, given);
-    // Of a request with one bad tool none is taken.
+    // One invalid tool fails the whole request.
     if (fault !== undefined) throw new Refusal(-32602, fault);
     for (const tool of given.tools) this.#registered.set(tool.name, listed(tool, wrapped.has(tool.name) ? "shared" : "client"));
     return this.list();
@@ -58,7 +58,7 @@ export class ToolTable {
     return this.list();
   }
 
-  /** What is enabled, in the server's order. */
+  /** The enabled tools, in the server's order. */
   list(): readonly ListedTool[] {
     const shared = own.filter((name) => !this.#registered.has(name)).map((name) => ownTool(name));
     return [...this.#registered.values(), ...shared].filter(({ name }) => !this.#disabled.has(name));

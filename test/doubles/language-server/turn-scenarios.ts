@@ -9,16 +9,16 @@ type Json = any;
 
 const weather = {
   name: "weather",
-  description: "Tells the weather.",
+  description: "Returns the weather.",
   inputSchema: { type: "object", properties: { city: { type: "string", description: "Where." } }, required: ["city"] },
 };
 const confirmation = "conversation/invokeClientToolConfirmation";
 const invocation = "conversation/invokeClientTool";
 
-/** How a turn goes: what is offered, what is called, who is asked first, and how it ends. */
+/** How a turn runs: which tools are offered and called, which calls ask for confirmation, and how it ends. */
 export const turnScenarios: readonly Scenario<RawClient>[] = [
   {
-    name: "calls a tool by the name that it was registered under, with what the model gave",
+    name: "the server calls a tool by its registered name, with the arguments of the model",
     async run(client) {
       await calls(client, ["my.tool"], [{ name: "my_tool", arguments: { city: 7, more: [] } }]);
       const { name, input, roundId, toolCallId } = client.asked.find(({ method }) => method === invocation)?.params ?? {};
@@ -28,7 +28,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
     expected: { name: "my.tool", input: { city: 7, more: [] }, roundId: 1, toolCallId: "call-0", results: ["ok"] },
   },
   {
-    name: "makes the calls of one message one after the other",
+    name: "the calls of one message run one after the other",
     async run(client) {
       const steps: string[] = [];
       client.onInvoke = async ({ toolCallId }) => {
@@ -43,7 +43,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
     expected: { steps: ["begin call-0", "end call-0", "begin call-1", "end call-1"], results: ["call-0", "call-1"] },
   },
   {
-    name: "does not call a tool that nobody registered",
+    name: "the server does not call an unregistered tool",
     async run(client) {
       await calls(client, ["weather"], [{ name: "nonsense" }]);
       return { asked: client.asked.length, results: client.results };
@@ -54,7 +54,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
     },
   },
   {
-    name: "offers the model no tool of ours in the mode Ask",
+    name: "the model gets no registered tool in Ask mode",
     async run(client) {
       await client.request("conversation/registerTools", { tools: [weather] });
       client.backend.answer({ content: "Hello." });
@@ -64,7 +64,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
     expected: { offered: false, said: "Hello." },
   },
   {
-    name: "offers what is enabled, and not what is disabled",
+    name: "the model gets enabled tools and no disabled ones",
     async run(client) {
       await client.request("conversation/registerTools", { tools: [weather] });
       const seen: boolean[] = [];
@@ -79,7 +79,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
     expected: [false, true],
   },
   {
-    name: "says everything that the model says, in order",
+    name: "the server reports all text of the model in order",
     async run(client) {
       const text = "First line.\n\nSecond, with ünïcode 🙂.\n- one\n- two\n";
       client.backend.answer(
@@ -93,7 +93,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
     expected: true,
   },
   {
-    name: "goes on with a conversation, and forgets it",
+    name: "a second turn continues the conversation, and a destroyed conversation is forgotten",
     async run(client) {
       client.backend.answer({ content: "One." }, { content: "Two." });
       const { conversationId } = await client.turn("First?");
@@ -115,7 +115,7 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
   ...documents(),
   ...failing(),
   {
-    name: "tells at once that a turn is cancelled, and answers its request when its call has answered",
+    name: "a cancelled turn is reported at once, and its request is answered after its running call",
     async run(client) {
       let [isOver, isAnswered] = [false, false];
       client.onInvoke = async () => {
@@ -132,32 +132,32 @@ export const turnScenarios: readonly Scenario<RawClient>[] = [
   },
 ];
 
-/** Who is asked before a call. */
+/** When the server asks for confirmation before a call. */
 function asking(): readonly Scenario<RawClient>[] {
   const every = { editorHandlesAllConfirmation: true };
   return [
-    asks("about nothing of ours by default", {}, "weather", undefined),
-    asks("about nothing of ours by default, whatever its texts", {}, "weather", undefined, {
+    asks("does not ask about a registered tool by default", {}, "weather", undefined),
+    asks("does not ask about a registered tool with confirmation texts by default", {}, "weather", undefined, {
       confirmationMessages: { title: "t", message: "m" },
     }),
-    asks("about every call when the editor decides", every, "weather", {
+    asks("asks about every call when the editor handles all confirmations", every, "weather", {
       title: "Run copilot-editor.weather",
       message: 'Do you want to allow "copilot-editor.weather" to run?',
       toolType: "safe_tool",
     }),
-    asks("about a terminal by default", {}, "run_in_terminal", {
+    asks("asks about a terminal command by default", {}, "run_in_terminal", {
       title: "Run copilot-editor.run_in_terminal",
       message: 'Do you want to allow "copilot-editor.run_in_terminal" to run?',
       toolType: "terminal",
     }),
     asks(
-      "about no terminal that is approved beforehand",
+      "does not ask about a terminal command that the settings approve",
       { toolConfirmAutoApprove: true, autoApproveYoloMode: true },
       "run_in_terminal",
       undefined,
     ),
     {
-      name: "a call that is dismissed is not made",
+      name: "a dismissed call does not run",
       async run(client) {
         client.onConfirm = () => [{ result: "dismiss" }, null];
         client.configure(every);
@@ -172,7 +172,7 @@ function asking(): readonly Scenario<RawClient>[] {
       },
     },
     ...[{ result: "accept" }, [{ result: "perhaps" }, null], [null, { code: 1, message: "no" }]].map((answer) => ({
-      name: `a confirmation that is ${JSON.stringify(answer)} is no confirmation`,
+      name: `the answer ${JSON.stringify(answer)} does not confirm a call`,
       async run(client: RawClient) {
         client.onConfirm = () => answer;
         client.configure(every);
@@ -187,7 +187,7 @@ function asking(): readonly Scenario<RawClient>[] {
 
 function asks(what: string, agent: object, name: string, expected: object | undefined, more: object = {}): Scenario<RawClient> {
   return {
-    name: `asks ${what}`,
+    name: `the server ${what}`,
     async run(client) {
       client.configure(agent);
       await calls(client, [name], [{ name, arguments: { command: "ls" } }], {}, more);
@@ -201,11 +201,11 @@ function asks(what: string, agent: object, name: string, expected: object | unde
   };
 }
 
-/** What is open in the editor is read before what is on the disk. */
+/** The content of open documents takes precedence over files on disk. */
 function documents(): readonly Scenario<RawClient>[] {
   return [
     {
-      name: "reads what is open, then what it became, then the disk again",
+      name: "read_file returns the open document, then its new version, then the file on disk after it is closed",
       async run(client) {
         const file = join(client.folder, "note.txt");
         const uri = pathToFileURL(file).href;
@@ -227,7 +227,7 @@ function documents(): readonly Scenario<RawClient>[] {
   ];
 }
 
-/** The request for a turn is answered as usual, whatever became of the turn. */
+/** The request for a turn succeeds however the turn ends. */
 function failing(): readonly Scenario<RawClient>[] {
   return [
     { status: 402, code: 402, message: "Quota Exceeded" },
@@ -251,7 +251,7 @@ interface Call {
   readonly arguments?: object;
 }
 
-/** A turn in which the model makes some calls, and then says something. */
+/** Runs a turn in which the model makes calls, then answers. */
 async function calls(
   client: RawClient,
   names: readonly string[],

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
-/** The checks of the Copilot language server 1.539, in the schema library that it uses itself, so that they fail in its words. */
+/** The schemas of the Copilot language server 1.539, in the schema library that it uses, so that error messages are the same. */
 
 const property = Type.Object({ type: Type.String(), description: Type.String() });
 
@@ -27,7 +27,7 @@ export const toolResult: TSchema = Type.Object({
 
 export const confirmationResult: TSchema = Type.Object({ result: Type.Union([Type.Literal("accept"), Type.Literal("dismiss")]) });
 
-/** Undefined: the value is as it should be. */
+/** Returns undefined when the value is valid. */
 export function faultOf(schema: TSchema, value: unknown): string | undefined {
   if (Value.Check(schema, value)) return undefined;
   const lines = Array.from(Value.Errors(schema, value), ({ path, message }) => `- ${path}: ${message}`);
@@ -37,7 +37,7 @@ export function faultOf(schema: TSchema, value: unknown): string | undefined {
 // biome-ignore lint/suspicious/noExplicitAny: whatever came over the wire
 type Json = any;
 
-/** Null stands for nothing where something is optional. */
+/** An optional property also accepts null. */
 export function withoutNulls(params: Json): Json {
   if (!Array.isArray(params?.tools)) return params;
   const tools = params.tools.map((tool: Json) => {

@@ -1,5 +1,5 @@
-// A server for tests of hosts and sessions: `node hosted-server.mjs <name> [silent]`. Tools: who, echo, meta, env, sample (has a
-// model asked), confirm (has a person asked), report (progress and a line for the log), fail, grow (adds a tool), change (describes echo anew).
+// A server for tests of hosts and sessions: `node hosted-server.mjs <name> [silent]`. Tools: who, echo, meta, env, sample (asks
+// a model), confirm (asks the user), report (progress and a log line), fail, grow (adds a tool), change (changes the description of echo).
 const [, , name = "hosted", habit] = process.argv;
 const write = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 const text = (value) => ({ content: [{ type: "text", text: typeof value === "string" ? value : JSON.stringify(value) }] });
@@ -52,7 +52,7 @@ const tools = {
     listChanged();
   },
   change: (id) => {
-    echo.description = "Says it again, and tells everybody.";
+    echo.description = "Says it again, with a new description.";
     answer(id, "ok");
     listChanged();
   },

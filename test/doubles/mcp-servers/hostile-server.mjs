@@ -1,12 +1,12 @@
-// A server that wants to stop its host: `node hostile-server.mjs <attack>`. Its tool `attack` answers each call; what it
-// answers, and what its definitions are, is the attack.
+// A server that attacks its host: `node hostile-server.mjs <attack>`. Its tool `attack` answers each call. The attack is in
+// the answer or in the tool definitions.
 const [, , attack = ""] = process.argv;
 const raw = (text) => process.stdout.write(`${text}\n`);
 const send = (message) => raw(JSON.stringify({ jsonrpc: "2.0", ...message }));
 const object = { type: "object", properties: {} };
 const tool = (more) => ({ name: "attack", description: "Attacks.", inputSchema: object, ...more });
 
-/** Written by hand: JSON.stringify would not get down there itself. */
+/** Written by hand because JSON.stringify cannot nest that deeply. */
 const nested = (depth, open, close, core) => open.repeat(depth) + core + close.repeat(depth);
 const deepSchema = () => nested(4_000, '{"type":"object","properties":{"a":', "}}", '{"type":"string"}');
 const records = (count) => Array.from({ length: count }, (_, id) => ({ id, name: `record ${id}`, tags: ["x"] }));

@@ -1,4 +1,4 @@
-// A server of the old protocol, written by hand, with the habit that its first argument names. Its tools: echo, env, wait,
+// A server of the old protocol, written by hand. Its first argument selects a behaviour. Its tools: echo, env, wait,
 // big (bytes), pid (its own and its child's), die (exit code), ask (roots), progress.
 import { spawn } from "node:child_process";
 
@@ -14,7 +14,7 @@ if (habit === "exit-at-once") {
   process.exit(3);
 }
 if (habit === "fork" || habit === "stubborn") {
-  // Outlives its parent unless its whole group is ended.
+  // The child outlives its parent unless the whole process group is ended.
   child = spawn(process.execPath, ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"], { stdio: "ignore" });
 }
 if (habit === "stubborn") process.on("SIGTERM", () => {});
@@ -90,7 +90,7 @@ const methods = {
     if (habit === "endless-list")
       return answer(id, { tools: [{ name: `t${page}`, inputSchema: { type: "object" } }], nextCursor: "again" });
     const list = names.slice(page, page + 5).map((name) => ({ name, inputSchema: { type: "object" } }));
-    // Neither to the letter: they are nobody's fault but their own.
+    // Both entries violate the protocol; the client must skip them without failing the rest.
     if (page === 0) list.push({ name: "odd", inputSchema: { type: "string" } }, "no tool at all");
     answer(id, { tools: list, ...(page + 5 < names.length && { nextCursor: String(page + 5) }) });
   },

@@ -1,5 +1,5 @@
 // A server of the stateless protocol, written by hand, whose tools need input before they answer. A tool's arguments are the
-// input requests of its first answer; `forever` needs input again and again, `later` wants to be called again three times.
+// input requests of its first answer; `forever` always needs more input, `later` asks three times to be called again.
 import { createInterface } from "node:readline";
 
 const complete = { resultType: "complete", ttlMs: 0, cacheScope: "private" };

@@ -1,4 +1,4 @@
-// A server on the SDK's first generation, which knows the old protocol only. Tools: echo, confirm (asks a person), think (asks a model).
+// A server on version 1 of the SDK, which supports the old protocol only. Tools: echo, confirm (asks the user), think (asks a model).
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// A server on the SDK's second generation, which speaks both eras. Tools: echo, confirm (asks a person), think (asks a model),
+// A server on version 2 of the SDK, which supports both protocol eras. Tools: echo, confirm (asks the user), think (asks a model),
 // progress, grow (adds a tool). Resource: note://one, changed by `touch`.
 import { inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";

@@ -11,7 +11,7 @@ import { joinSession } from "@github/copilot-sdk/extension";
 const session = await joinSession({
   tools: [{
     name: "project_motto",
-    description: "Tells the motto of the project.",
+    description: "Returns the motto of the project.",
     parameters: { type: "object", properties: {} },
     skipPermission: true,
     handler: async () => "Small files, true words.",
@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, patience(300_000));
 afterAll(() => runtime[Symbol.asyncDispose]());
 
-test("an extension that is written with the official SDK joins the session that it was started for", async () => {
+test("an extension that uses the official SDK joins the session that started it", async () => {
   const workingDirectory = runtime.place({ ".github/extensions/motto/extension.mjs": extension });
   let onReady = (): void => {};
   const ready = new Promise<void>((resolve) => {
@@ -41,9 +41,9 @@ test("an extension that is written with the official SDK joins the session that 
   const { extensions } = await session.rpc.extensions.list();
   expect(extensions).toEqual([{ id: "project:motto", name: "motto", source: "project", status: "running", pid: expect.any(Number) }]);
   runtime.says({ toolCalls: [{ id: "1", name: "project_motto", arguments: {} }] }, "Said.");
-  const reply = await session.sendAndWait({ prompt: "Tell me." });
-  expect([reply.data.content, runtime.told]).toEqual(["Said.", "Small files, true words."]);
-  expect(JSON.stringify(runtime.asked.messages)).toContain("Tell me. (as the extension has it)");
+  const reply = await session.sendAndWait({ prompt: "The motto?" });
+  expect([reply.data.content, runtime.lastToolResult]).toEqual(["Said.", "Small files, true words."]);
+  expect(JSON.stringify(runtime.asked.messages)).toContain("The motto? (as the extension has it)");
   await session.rpc.extensions.disable({ id: "project:motto" });
   expect((await session.rpc.extensions.list()).extensions).toMatchObject([{ status: "disabled" }]);
   await session.disconnect();

@@ -1,4 +1,4 @@
-// An application of the Copilot SDK as anybody writes one: seven tools of several kinds over its own data, and a question.
+// A typical application of the Copilot SDK: seven tools of several kinds over its own data, and a question.
 import { CopilotClient, defineTool } from "@github/copilot-sdk";
 import { z } from "zod";
 
@@ -25,7 +25,7 @@ const queryUsers = defineTool("query_users", {
 });
 
 const getUser = defineTool("get_user", {
-  description: "Tells the details of a user.",
+  description: "Returns the details of a user.",
   parameters: z.object({ userId: z.number() }),
   handler: async ({ userId }) => {
     const user = users.find(({ id }) => id === userId);
@@ -58,7 +58,7 @@ const deleteUser = defineTool("delete_user", {
 });
 
 const getWeather = defineTool("get_weather", {
-  description: "Tells the current weather of a city.",
+  description: "Returns the current weather of a city.",
   parameters: z.object({ city: z.string().describe("The city's name"), units: z.enum(["celsius", "fahrenheit"]).optional() }),
   handler: ({ city }) => ({ city, temperature: 4, condition: "light rain" }),
 });
@@ -75,7 +75,7 @@ const drawChart = defineTool("draw_chart", {
   }),
 });
 
-const getTime = defineTool("get_time", { description: "Tells the time.", skipPermission: true, handler: () => new Date().toISOString() });
+const getTime = defineTool("get_time", { description: "Returns the time.", skipPermission: true, handler: () => new Date().toISOString() });
 
 const client = new CopilotClient();
 const session = await client.createSession({

@@ -1,4 +1,4 @@
-// A small MCP server, written by hand: its only tool says which arguments and which _meta a call came with.
+// A small MCP server, written by hand: its only tool returns the arguments and the _meta of a call.
 import { createInterface } from "node:readline";
 
 const answer = (id, result) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);

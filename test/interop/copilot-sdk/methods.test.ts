@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => runtime[Symbol.asyncDispose]());
 
-/** Every method that the SDK can send, as its own code has them. */
+/** Every method that the SDK can send, extracted from its code. */
 function methodsOfTheSdk(): readonly string[] {
   const files = ["generated/rpc.js", "client.js", "session.js"];
   const texts = files.map((file) =>
@@ -22,11 +22,11 @@ function methodsOfTheSdk(): readonly string[] {
   return [...new Set(found)].sort();
 }
 
-/** They end something that the others need: each comes after all that do not. */
+/** Methods that end something that others need are called last. */
 const ending =
   /^(session\.(destroy|detach|shutdown|delete|suspend)|sessions\.(close|delete|bulkDelete|pruneOld|releaseLock)|llmInference\.|sessionFs\.)/;
 
-test("every method that the SDK can send is answered, supported or not, and never as one that nobody knows", async () => {
+test("every method that the SDK can send is answered or refused by name, and none is unknown", async () => {
   const client = runtime.spawning();
   const session = await runtime.session({}, client);
   const { sessionId } = session;
@@ -34,21 +34,21 @@ test("every method that the SDK can send is answered, supported or not, and neve
   expect(methods.length).toBeGreaterThan(339);
   const [last, first] = [methods.filter((method) => ending.test(method)), methods.filter((method) => !ending.test(method))];
   const refused: string[] = [];
-  const told: Record<string, string> = {};
+  const messages: Record<string, string> = {};
   for (const method of [...first.filter((method) => method !== "runtime.shutdown"), ...last, "runtime.shutdown"]) {
     try {
       await client.connection.sendRequest(method, { sessionId, requestId: "none", name: "none", names: [] });
     } catch (error) {
       const { code, message } = error as { readonly code: unknown; readonly message: string };
       expect([method, typeof code]).toEqual([method, "number"]);
-      told[method] = message;
+      messages[method] = message;
       if (code === -32601) refused.push(method);
     }
   }
   await client.forceStop();
-  expect(Object.entries(told).filter(([, message]) => /unhandled method|no method/i.test(message))).toEqual([]);
-  for (const method of refused) expect(told[method]).toMatch(/is not supported by skillhost: .{10,}|not supported by skillhost/);
-  // What clients of everyday use cannot do without.
+  expect(Object.entries(messages).filter(([, message]) => /unhandled method|no method/i.test(message))).toEqual([]);
+  for (const method of refused) expect(messages[method]).toMatch(/is not supported by skillhost: .{10,}|not supported by skillhost/);
+  // Common clients depend on these methods.
   const everyday: readonly string[] = [
     "connect",
     "ping",

@@ -48,7 +48,7 @@ const ofChat = {
 };
 
 describe("models", () => {
-  test("are listed; a session without one has the usual one, and another when it says so", async () => {
+  test("models are listed, and a session has the default one unless it selects another", async () => {
     const client = await runtime.shared();
     expect(await client.listModels()).toMatchObject([{ id: "claude-sonnet-4.5", name: "Claude", capabilities: { limits: {} } }]);
     const session = await runtime.session({ model: undefined });
@@ -77,7 +77,7 @@ describe("models", () => {
     expect(asked.headers).toMatchObject({ "x-team": "a", ...headers });
   });
 
-  test("of a provider with tokens of its own get a fresh one from the application", async () => {
+  test("a provider with its own tokens gets a fresh one from the application", async () => {
     const provider = { type: "openai", baseUrl: runtime.model.url, bearerTokenProvider: () => "fresh-token", headers: { "x-team": "a" } };
     const session = await runtime.session({ model: "mine", provider });
     runtime.says("Hi.");
@@ -85,18 +85,18 @@ describe("models", () => {
     expect(runtime.requests.at(-1)?.headers).toMatchObject({ authorization: "Bearer fresh-token", "x-team": "a" });
   });
 
-  test("that fail are an error of the session, which goes on", async () => {
+  test("a failing model causes a session error, and the session continues", async () => {
     const session = await runtime.session();
     runtime.answers(jsonAnswer({ error: { message: "no such thing" } }, { status: 400 }));
     const idle = event(session, "session.idle");
     await expect(session.sendAndWait("Hi")).rejects.toThrow(/no such thing/);
-    // The SDK rejects with the error, and the turn is over a moment later.
+    // The SDK rejects with the error shortly before the turn ends.
     await idle;
     runtime.says("Better.");
     expect((await session.sendAndWait("Again")).data.content).toBe("Better.");
   });
 
-  test("that answer with several choices give one message", async () => {
+  test("an answer with several choices becomes one message", async () => {
     const session = await runtime.session({
       tools: [sdk.defineTool("look", { description: "Looks.", skipPermission: true, handler: () => "Seen." })],
     });
@@ -113,7 +113,7 @@ describe("models", () => {
   });
 });
 
-test("requests to models that the application carries itself, streamed, failing and aborted", async () => {
+test("the application sends model requests itself: streamed, failing and aborted ones", async () => {
   const carried: Sdk[] = [];
   const { model } = runtime;
   let session: Sdk;
@@ -138,7 +138,7 @@ test("requests to models that the application carries itself, streamed, failing 
   await closed;
 });
 
-test("mode empty: only what is asked for", async () => {
+test("a session in empty mode has only the tools and instructions that it asks for", async () => {
   const client = runtime.spawning({ mode: "empty" });
   const folder = runtime.place({ "skills/alpha/SKILL.md": "---\nname: alpha\ndescription: Alpha.\n---\nDo.\n" });
   const session = await runtime.session(

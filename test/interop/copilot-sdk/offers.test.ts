@@ -25,8 +25,8 @@ const toolNames = (): string[] => runtime.asked.tools.map((tool: Sdk) => tool.fu
 const custom = (name: string, answer: string): Sdk =>
   sdk.defineTool(name, { description: "Answers.", skipPermission: true, handler: () => answer });
 
-describe("skills that are saved", () => {
-  test("reach a session without a call to reload: skills, tools, and the notice of those that are gone", async () => {
+describe("saved skills", () => {
+  test("a saved skill and its tools reach a session without a reload request, and the model reads which tools are removed", async () => {
     const place = runtime.place({ "skills/alpha/SKILL.md": skill("alpha") });
     const session = await runtime.session({ skillDirectories: [join(place, "skills")] });
     runtime.says("Hi.");
@@ -34,20 +34,20 @@ describe("skills that are saved", () => {
     const loaded = event(session, "session.skills_loaded", ({ skills }) => skills.some(named("books")));
     const updated = event(session, "session.tools_updated");
     write(join(place, "skills/books/SKILL.md"), skill("books", "Use find_book."));
-    write(join(place, "skills/books/tools/find_book.mjs"), toolModule("find_book", "Shelf 3."));
+    write(join(place, "skills/books/tools/find_book.mjs"), toolModule("find_book", "Row 3."));
     expect((await loaded).ephemeral).toBe(true);
     expect((await updated).data.model).toBe("claude-sonnet-4.5");
     const offered = async (): Promise<string[]> => (await session.rpc.tools.getCurrentMetadata()).tools.map(({ name }: Sdk) => name);
     await expect.poll(offered, { interval: 20 }).toContain("find_book");
-    runtime.says(calling("find_book"), "Shelf 3.");
+    runtime.says(calling("find_book"), "Row 3.");
     await session.sendAndWait("Find a book");
-    expect(runtime.told).toBe("Shelf 3.");
-    write(join(place, "skills/books/tools/find_book.mjs"), toolModule("find_book", "Shelf 4."));
+    expect(runtime.lastToolResult).toBe("Row 3.");
+    write(join(place, "skills/books/tools/find_book.mjs"), toolModule("find_book", "Row 4."));
     const again = (): Promise<string> => {
       runtime.says(calling("find_book"), "So.");
-      return session.sendAndWait("Again").then(() => runtime.told);
+      return session.sendAndWait("Again").then(() => runtime.lastToolResult);
     };
-    await expect.poll(again, { interval: 20 }).toBe("Shelf 4.");
+    await expect.poll(again, { interval: 20 }).toBe("Row 4.");
     const without = event(session, "session.skills_loaded", ({ skills }) => !skills.some(named("books")));
     rmSync(join(place, "skills/books"), { recursive: true });
     await without;
@@ -59,7 +59,7 @@ describe("skills that are saved", () => {
     expect(toolNames()).not.toContain("find_book");
   });
 
-  test("change in the middle of a turn, and the next request of that turn has it", async () => {
+  test("a skill that changes during a turn is in the next request of that turn", async () => {
     const place = runtime.place({ "skills/books/SKILL.md": skill("books"), "skills/books/tools/one.mjs": toolModule("one", "1") });
     const session = await runtime.session({
       skillDirectories: [join(place, "skills")],
@@ -78,18 +78,18 @@ describe("skills that are saved", () => {
     });
     runtime.says(calling("save"), calling("two", {}, "call-2"), "Done.");
     await session.sendAndWait("Save it");
-    expect(runtime.told).toBe("2");
+    expect(runtime.lastToolResult).toBe("2");
   });
 });
 
 describe("skills", () => {
-  test("of a session are invoked, listed, switched off and on, and reloaded on demand", async () => {
+  test("the skills of a session are invoked, listed, disabled, enabled, and reloaded on demand", async () => {
     const place = runtime.place({ "mine/verse/SKILL.md": skill("verse", "Rhyme."), "mine/prose/SKILL.md": skill("prose") });
     const session = await runtime.session({ skillDirectories: [join(place, "mine")], disabledSkills: ["prose"] });
     const invoked = event(session, "skill.invoked");
     runtime.says(calling("skill", { skill: "verse" }), "Roses.");
     await session.sendAndWait("Use verse");
-    expect(runtime.told).toBe('Skill "verse" loaded successfully. Follow the instructions in the skill context.');
+    expect(runtime.lastToolResult).toBe('Skill "verse" loaded successfully. Follow the instructions in the skill context.');
     expect(runtime.asked.messages.at(-1)).toMatchObject({
       role: "user",
       content: `<skill-context name="verse">\nBase directory for this skill: ${place}/mine/verse\n\nRhyme.\n\n</skill-context>`,
@@ -118,7 +118,7 @@ describe("skills", () => {
     expect((await listed()).map(([name]) => name)).toContain("late");
   });
 
-  test("that an agent names are in its instructions from the beginning", async () => {
+  test("the skills that an agent names are in its instructions from the beginning", async () => {
     const place = runtime.place({ "mine/verse/SKILL.md": skill("verse", "Rhyme.") });
     const session = await runtime.session({
       skillDirectories: [join(place, "mine")],
@@ -143,7 +143,7 @@ describe("MCP servers", () => {
     tools: ["*"],
   };
 
-  test("start with the first turn; their calls ask and are told as theirs", async () => {
+  test("an MCP server starts with the first turn, and its calls ask for permission and emit events as MCP calls", async () => {
     const asked: Sdk[] = [];
     const session = await runtime.session({
       mcpServers: { box: raw, off: raw },
@@ -156,7 +156,7 @@ describe("MCP servers", () => {
     const [started, completed] = [event(session, "tool.execution_start"), event(session, "tool.execution_complete")];
     runtime.says(calling("box-echo", { text: "hey" }), "Done.");
     await session.sendAndWait("Call it");
-    expect(runtime.told).toBe('{"text":"hey"} with {}');
+    expect(runtime.lastToolResult).toBe('{"text":"hey"} with {}');
     expect(asked).toMatchObject([{ kind: "mcp", serverName: "box", toolName: "box-echo", args: { text: "hey" } }]);
     expect((await started).data).toMatchObject({ toolName: "box-echo", mcpServerName: "box", mcpToolName: "echo" });
     expect((await completed).data.result.contents).toEqual([{ type: "text", text: '{"text":"hey"} with {}' }]);
@@ -185,22 +185,22 @@ describe("MCP servers", () => {
     runtime.says(calling("box-echo", { text: "hey" }), "Done.");
     await session.sendAndWait("Call it");
     expect(inputs).toMatchObject([{ serverName: "box", toolName: "echo", arguments: { text: "hey" }, toolCallId: "call-1" }]);
-    expect(runtime.told).toBe(`{"text":"hey"} with ${meta}`);
+    expect(runtime.lastToolResult).toBe(`{"text":"hey"} with ${meta}`);
   });
 
-  test("that cannot be started, and names that there are none of, are told and hinder nothing", async () => {
+  test("an MCP server that cannot start or does not exist is reported, and the session keeps running", async () => {
     const session = await runtime.session({ mcpServers: { gone: { type: "local", command: "/nowhere/at-all", args: [], tools: ["*"] } } });
     runtime.says("Hi.");
     expect((await session.sendAndWait("Hi")).data.content).toBe("Hi.");
     expect((await session.rpc.mcp.list()).servers).toMatchObject([{ name: "gone", status: "failed" }]);
-    await expect(session.rpc.mcp.listTools({ serverName: "nobody" })).rejects.toThrow(/not connected/);
+    await expect(session.rpc.mcp.listTools({ serverName: "unknown" })).rejects.toThrow(/not connected/);
   });
 });
 
 describe("agents", () => {
   const reader = { name: "reader", displayName: "Reader", description: "Reads.", prompt: "You read aloud.", tools: ["one"] };
 
-  test("one that is selected gives the conversation its prompt and its tools", async () => {
+  test("a selected agent sets the prompt and the tools of the conversation", async () => {
     const session = await runtime.session({ tools: [custom("one", "1"), custom("two", "2")], customAgents: [reader], agent: "reader" });
     runtime.says("Hi.", "Ho.");
     await session.sendAndWait("Hi");
@@ -212,13 +212,13 @@ describe("agents", () => {
     expect(toolNames()).toContain("two");
   });
 
-  test("one that does a task has a conversation of its own, with the parent's call as its id", async () => {
+  test("an agent that runs a task has its own conversation, with the parent's call as its id", async () => {
     const session = await runtime.session({
       tools: [custom("one", "1")],
       customAgents: [reader],
       hooks: { onPreToolUse: () => undefined },
     });
-    const told = eventsOf(session);
+    const events = eventsOf(session);
     runtime.says(
       calling("task", { agent_type: "reader", name: "read-it", description: "Read", prompt: "Read the book.", mode: "sync" }, "call-task"),
       calling("one", {}, "call-one"),
@@ -226,16 +226,16 @@ describe("agents", () => {
       "The book begins.",
     );
     expect((await session.sendAndWait("Go")).data.content).toBe("The book begins.");
-    expect(runtime.told).toBe("It begins.");
+    expect(runtime.lastToolResult).toBe("It begins.");
     const [, child] = runtime.requests.slice(-4).map(({ body }) => body);
     expect(child.messages[0].content).toContain("You read aloud.");
     expect(child.messages.at(-1)).toMatchObject({ role: "user", content: expect.stringContaining("Read the book.") });
-    const ofChild = told.filter(({ agentId }) => agentId !== undefined);
+    const ofChild = events.filter(({ agentId }) => agentId !== undefined);
     expect(new Set(ofChild.map(({ agentId }) => agentId))).toEqual(new Set(["call-task"]));
     expect(ofChild.map(({ type }) => type)).toEqual(
       expect.arrayContaining(["subagent.started", "user.message", "assistant.message", "tool.execution_complete", "subagent.completed"]),
     );
-    expect(told.find(({ type }) => type === "subagent.started").data).toMatchObject({
+    expect(events.find(({ type }) => type === "subagent.started").data).toMatchObject({
       toolCallId: "call-task",
       agentName: "reader",
       agentDisplayName: "Reader",
@@ -243,14 +243,14 @@ describe("agents", () => {
     });
   });
 
-  test("one in the background is announced, told of when it is done, and read", async () => {
+  test("a background agent is announced, reported when it ends, and read", async () => {
     const session = await runtime.session({ customAgents: [{ ...reader, tools: [] }] });
     const completed = event(session, "subagent.completed");
     const notified = event(session, "system.notification");
     runtime.says(
       calling("task", { agent_type: "reader", name: "read-it", description: "Read", prompt: "Read the book.", mode: "background" }),
     );
-    // The child and its parent ask at the same time: both get the same words.
+    // The child and its parent call the model at the same time: both get the same answer.
     runtime.says("It begins.", "It begins.", "Noted.");
     const done = event(session, "assistant.message", ({ content }) => content === "Noted.");
     await session.sendAndWait("Go");
@@ -266,14 +266,14 @@ describe("agents", () => {
     });
     runtime.says(calling("read_agent", { agent_id: "read-it" }, "call-2"), "Read.");
     await session.sendAndWait("What did it say?");
-    expect(runtime.told).toMatch(
+    expect(runtime.lastToolResult).toMatch(
       /^Agent completed\. agent_id: read-it, agent_type: reader, status: completed, description: Read, elapsed: \d+(\.\d+)?s, total_turns: 0(, model: [\w.-]+)?, duration: \d+(\.\d+)?s\n\nIt begins\.$/,
     );
   });
 });
 
-describe("what a session may use", () => {
-  test("lists with patterns of every kind, and excluded wins", async () => {
+describe("the tools of a session", () => {
+  test("lists of available tools take patterns of every kind, and excluded tools win", async () => {
     const place = runtime.place({ "skills/books/SKILL.md": skill("books"), "skills/books/tools/find.mjs": toolModule("find_book", "1") });
     const seen = async (options: object): Promise<string[]> => {
       const session = await runtime.session({

@@ -15,7 +15,7 @@ afterAll(() => runtime[Symbol.asyncDispose]());
 
 const weather = (handler: (args: Sdk, invocation: Sdk) => unknown, more: object = {}): Sdk =>
   sdk.defineTool("get_weather", {
-    description: "Tells the weather of a city.",
+    description: "Returns the weather of a city.",
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
     handler,
     ...more,
@@ -24,7 +24,7 @@ const weather = (handler: (args: Sdk, invocation: Sdk) => unknown, more: object 
 const rolesAsked = (): string[] => runtime.asked.messages.map(({ role }: Sdk) => role);
 
 describe("permissions", () => {
-  test("say what would run, and are not asked for a tool that skips them", async () => {
+  test("a permission request says what would run, and a tool that skips permissions sends none", async () => {
     const asked: Sdk[] = [];
     const session = await runtime.session({
       tools: [weather(() => "Sun."), sdk.defineTool("free", { description: "Free.", skipPermission: true, handler: () => "Free." })],
@@ -41,14 +41,14 @@ describe("permissions", () => {
         kind: "custom-tool",
         toolCallId: "call-2",
         toolName: "get_weather",
-        toolDescription: "Tells the weather of a city.",
+        toolDescription: "Returns the weather of a city.",
         args: { city: "Oslo" },
       },
     ]);
     expect((await completed).data.result).toMatchObject({ kind: "approved" });
   });
 
-  test("a person who says no ends the turn", async () => {
+  test("a user who rejects a permission ends the turn", async () => {
     const session = await runtime.session({ onPermissionRequest: () => ({ kind: "reject" }), tools: [weather(() => "")] });
     const [decided, completed] = [event(session, "permission.completed"), event(session, "tool.execution_complete")];
     const before = runtime.requests.length;
@@ -59,7 +59,7 @@ describe("permissions", () => {
     expect(runtime.requests).toHaveLength(before + 1);
   });
 
-  test("a callback that throws is a person who is not there, and the turn goes on", async () => {
+  test("a permission callback that throws counts as no user available, and the turn continues", async () => {
     const onPermissionRequest = (): never => {
       throw new Error("no terminal");
     };
@@ -69,10 +69,10 @@ describe("permissions", () => {
     expect((await session.sendAndWait("Weather?")).data.content).toBe("Then not.");
     expect((await decided).data.result).toMatchObject({ kind: "denied-no-approval-rule-and-could-not-request-from-user" });
     expect((await completed).data.error).toMatchObject({ code: "denied" });
-    expect(runtime.told).toBe("Permission denied and could not request permission from user");
+    expect(runtime.lastToolResult).toBe("Permission denied and could not request permission from user");
   });
 
-  test("an answer for the session is not asked for again", async () => {
+  test("an approval for the session covers later calls", async () => {
     let asked = 0;
     const onPermissionRequest = (): object => {
       asked++;
@@ -86,7 +86,7 @@ describe("permissions", () => {
 });
 
 describe("hooks", () => {
-  test("run in their order, and what they say counts", async () => {
+  test("hooks run in order, and their results take effect", async () => {
     const seen: string[] = [];
     const see = (name: string, output?: object) => (input: Sdk) => {
       seen.push(name);
@@ -119,14 +119,14 @@ describe("hooks", () => {
       "assistant.idle",
       "session.idle",
     ]);
-    expect(runtime.told).toBe("Changed.");
+    expect(runtime.lastToolResult).toBe("Changed.");
     expect(rolesAsked()).toEqual(["system", "user", "user", "assistant", "tool"]);
     expect(runtime.asked.messages[1].content).toContain("It is winter.");
     expect(runtime.asked.messages[2].content).toContain("Weather, please.");
     expect(JSON.parse(runtime.asked.messages[3].tool_calls[0].function.arguments)).toEqual({ city: "Rome" });
   });
 
-  test("a call that a hook denies does not run, also one of a tool that is not there", async () => {
+  test("a call that a hook denies does not run, even if its tool does not exist", async () => {
     const session = await runtime.session({
       tools: [weather(() => "Never.")],
       hooks: {
@@ -148,7 +148,7 @@ describe("hooks", () => {
     ]);
   });
 
-  test("what they add reaches the model where the official runtime puts it", async () => {
+  test("context that hooks add is at the same place as with the official runtime", async () => {
     const session = await runtime.session({
       tools: [weather(() => "Sun.", { skipPermission: true })],
       hooks: {
@@ -165,7 +165,7 @@ describe("hooks", () => {
     expect(added).toMatchObject({ role: "user", content: "Additional context from preToolUse hook:\nThe service is new." });
   });
 
-  test("guidance after a failure reaches the model, and a hook can keep the agent at work", async () => {
+  test("a hook's guidance after a failure reaches the model, and a hook can make the agent continue", async () => {
     const stops: boolean[] = [];
     const session = await runtime.session({
       tools: [weather(() => ({ textResultForLlm: "Down.", resultType: "failure" }), { skipPermission: true })],
@@ -186,8 +186,8 @@ describe("hooks", () => {
   });
 });
 
-describe("what is asked of the application", () => {
-  test("arrives as questions, forms and commands", async () => {
+describe("requests to the application", () => {
+  test("questions, forms and commands reach the application", async () => {
     const given: string[] = [];
     const session = await runtime.session({
       onUserInputRequest: ({ choices }: Sdk) => ({ answer: choices[1], wasFreeform: false }),
@@ -196,7 +196,7 @@ describe("what is asked of the application", () => {
     });
     runtime.says(calling("ask_user", { question: "Which?", choices: ["Red", "Blue"] }), "Blue it is.");
     await session.sendAndWait("Choose");
-    expect(runtime.told).toBe("User selected: Blue");
+    expect(runtime.lastToolResult).toBe("User selected: Blue");
     expect(session.capabilities.ui?.elicitation).toBe(true);
     expect(await session.ui.confirm("Deploy?")).toBe(true);
     expect(await session.ui.confirm("Delete?")).toBe(false);
@@ -207,7 +207,7 @@ describe("what is asked of the application", () => {
     expect(given).toEqual(["staging"]);
   });
 
-  test("the sections of the system message that it transforms", async () => {
+  test("the application transforms sections of the system message", async () => {
     const session = await runtime.session({
       systemMessage: {
         mode: "customize",

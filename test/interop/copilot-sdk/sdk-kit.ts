@@ -13,12 +13,12 @@ import {
   startScriptedModel,
 } from "../../doubles/scripted-model.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: the SDK has a lock file of its own, so its types are not always there
+// biome-ignore lint/suspicious/noExplicitAny: the SDK has its own lock file, so its types are not always installed
 export type Sdk = any;
 
 const here = dirname(fileURLToPath(import.meta.url));
 
-/** The official SDK from npm, installed by the lock file beside this one when it is not there yet. */
+/** The official SDK from npm, installed from the lock file in this folder if it is missing. */
 async function loadSdk(): Promise<Sdk> {
   const entry = join(here, "node_modules/@github/copilot-sdk/dist/index.js");
   if (!existsSync(entry)) execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: here, stdio: "pipe" });
@@ -26,18 +26,18 @@ async function loadSdk(): Promise<Sdk> {
 }
 
 /**
- * What the SDK starts. `COPILOT_TEST_RUNTIME` names another runtime to be driven by the same tests: so what they expect
- * can be held against the official one.
+ * The runtime that the SDK starts. `COPILOT_TEST_RUNTIME` names another one, so that the expectations of these tests can be
+ * checked against the official runtime.
  */
 export function runtimePath(): string {
   return process.env["COPILOT_TEST_RUNTIME"] ?? buildPackage().bin;
 }
 
-/** One runtime and one model for all tests of a file; each test has folders, sessions and clients of its own. */
+/** One runtime and one model for all tests of a file; each test has its own folders, sessions and clients. */
 export class Runtime implements AsyncDisposable {
   readonly sdk: Sdk;
   readonly model: ScriptedModel;
-  /** Where the runtime works, unless a session says otherwise. */
+  /** The default working directory of the runtime. */
   readonly folder: string;
   readonly #answers: ScriptedAnswer[];
   readonly #clients: Sdk[] = [];
@@ -57,7 +57,7 @@ export class Runtime implements AsyncDisposable {
     return new Runtime(await loadSdk(), model, answers);
   }
 
-  /** What the model says next, in order. */
+  /** Queues the next answers of the model, in order. */
   says(...replies: readonly (ScriptedReply | string)[]): void {
     this.answers(...replies.map((reply) => chatAnswer(typeof reply === "string" ? { content: reply } : reply)));
   }
@@ -66,7 +66,7 @@ export class Runtime implements AsyncDisposable {
     this.#answers.push(...answers);
   }
 
-  /** What the model was sent, by requests that it answers. */
+  /** The requests to the model that it answers. */
   get requests(): ScriptedModel["requests"] {
     return this.model.requests.filter(({ path }) => isTurn(path));
   }
@@ -76,19 +76,19 @@ export class Runtime implements AsyncDisposable {
     return this.requests.at(-1)?.body;
   }
 
-  /** The text of the newest result that the model was told. */
-  get told(): string {
+  /** The text of the last tool result in the newest request to the model. */
+  get lastToolResult(): string {
     return this.asked.messages.findLast(({ role }: Sdk) => role === "tool")?.content;
   }
 
-  /** The client that all share, which started the runtime. */
+  /** The shared client, which started the runtime. */
   async shared(): Promise<Sdk> {
     this.#shared ??= new this.sdk.CopilotClient({ ...this.options, connection: this.sdk.RuntimeConnection.forStdio({ path: this.#bin }) });
     await this.#shared.start();
     return this.#shared;
   }
 
-  /** A client whose runtime others may join, if they know the token. */
+  /** A client whose runtime other clients may join with the token. */
   listening(connectionToken: string): Sdk {
     const connection = this.sdk.RuntimeConnection.forTcp({ path: this.#bin, connectionToken });
     return this.#own(new this.sdk.CopilotClient({ ...this.options, connection }));
@@ -99,13 +99,13 @@ export class Runtime implements AsyncDisposable {
     return this.#own(new this.sdk.CopilotClient({ connection }));
   }
 
-  /** A client with a runtime of its own. */
+  /** A client with its own runtime. */
   spawning(options: object = {}, args: readonly string[] = []): Sdk {
     const connection = this.sdk.RuntimeConnection.forStdio({ path: this.#bin, args });
     return this.#own(new this.sdk.CopilotClient({ ...this.options, connection, ...options }));
   }
 
-  /** A session of the shared client, or of another, in a folder of its own. */
+  /** A session of the shared client, or of another, in its own folder. */
   async session(options: object = {}, client?: Sdk): Promise<Sdk> {
     const usual = { model: "claude-sonnet-4.5", onPermissionRequest: this.sdk.approveAll, workingDirectory: this.place() };
     return (client ?? (await this.shared())).createSession({ ...usual, ...options });
@@ -129,7 +129,7 @@ export class Runtime implements AsyncDisposable {
     return Object.assign({ env, baseDirectory }, { workingDirectory: folder, logLevel: "error", gitHubToken: "token-of-the-test" });
   }
 
-  /** Ends what a test began and forgets what it scripted. */
+  /** Ends the sessions and clients of a test and drops its scripted answers. */
   async clear(): Promise<void> {
     this.#answers.length = 0;
     for (const client of this.#clients.splice(0)) await client.stop().catch(() => client.forceStop());
@@ -158,19 +158,19 @@ export function calling(name: string, args: object = {}, id = "call-1"): Scripte
   return { toolCalls: [{ id, name, arguments: args }] };
 }
 
-/** The first event of a session that fits, from now on. */
+/** Resolves with the next event of a session that matches. */
 export function event(session: Sdk, type: string, fits: (data: Sdk) => boolean = () => true): Promise<Sdk> {
   return new Promise((resolve) => {
-    session.on(type, (told: Sdk) => {
-      if (fits(told.data)) resolve(told);
+    session.on(type, (event: Sdk) => {
+      if (fits(event.data)) resolve(event);
     });
   });
 }
 
-/** Everything that a session tells from now on. */
+/** Collects all events of a session from now on. */
 export function eventsOf(session: Sdk): Sdk[] {
   const events: Sdk[] = [];
-  session.on((told: Sdk) => void events.push(told));
+  session.on((event: Sdk) => void events.push(event));
   return events;
 }
 
@@ -186,7 +186,7 @@ function isTurn(path: string): boolean {
 function lookUp(path: string): ScriptedAnswer {
   if (path.startsWith("/models")) return jsonAnswer({ data: [theModel] });
   if (path.startsWith("/copilot_internal/user"))
-    return jsonAnswer({ login: "somebody", copilot_plan: "individual_pro", is_mcp_enabled: true });
+    return jsonAnswer({ login: "octocat", copilot_plan: "individual_pro", is_mcp_enabled: true });
   return { status: 404 };
 }
 

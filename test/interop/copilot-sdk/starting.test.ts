@@ -22,7 +22,7 @@ afterEach(() => runtime.clear());
 afterAll(() => runtime[Symbol.asyncDispose]());
 
 describe("the runtime that an SDK starts", () => {
-  test("over stdio: handshake, ping, status, sign-in, a turn, and an end without errors", async () => {
+  test("a runtime over stdio handles handshake, ping, status, sign-in and a turn, and ends without errors", async () => {
     const client = runtime.spawning();
     await client.start();
     expect(await client.ping("hello")).toMatchObject({ message: "pong: hello", protocolVersion: 3 });
@@ -34,17 +34,17 @@ describe("the runtime that an SDK starts", () => {
     expect(await client.stop()).toEqual([]);
   });
 
-  test("an unknown flag ends the process with its name", async () => {
+  test("an unknown flag ends the process with an error that names it", async () => {
     await expect(runtime.spawning({}, ["--nonexistent-flag-for-testing"]).start()).rejects.toThrow(/nonexistent/);
   });
 
-  test("over TCP: others come in with the token, and none without; who joins a session hears and offers what the others do", async () => {
+  test("clients join a runtime over TCP only with the token, and clients of one session share its events and tools", async () => {
     const first = runtime.listening("the-token");
     await first.start();
     await expect(runtime.joining(first, "wrong").start()).rejects.toThrow(/AUTHENTICATION_FAILED/);
     await expect(runtime.joining(first).start()).rejects.toThrow(/AUTHENTICATION_FAILED/);
     const tool = (name: string, text: string, more: object = {}): Sdk =>
-      sdk.defineTool(name, { description: "Tells.", handler: () => text, ...more });
+      sdk.defineTool(name, { description: "Returns a text.", handler: () => text, ...more });
     const session = await runtime.session({ tools: [tool("get_weather", "Sun.", { skipPermission: true })] }, first);
     const joined = await runtime
       .joining(first, "the-token")
@@ -52,7 +52,7 @@ describe("the runtime that an SDK starts", () => {
     runtime.says(calling("get_weather"), calling("get_time", {}, "call-2"), "Both.");
     const heard = event(joined, "assistant.message", ({ content }) => content === "Both.");
     const decisions: Sdk[] = [];
-    session.on("permission.completed", (told: Sdk) => void decisions.push(told));
+    session.on("permission.completed", (event: Sdk) => void decisions.push(event));
     expect((await session.sendAndWait("Weather and time?")).data.content).toBe("Both.");
     await heard;
     const results = runtime.asked.messages.filter(({ role }: Sdk) => role === "tool").map(({ content }: Sdk) => content);
@@ -60,7 +60,7 @@ describe("the runtime that an SDK starts", () => {
     expect(decisions).toHaveLength(1);
   });
 
-  test("goes on with a session in another process", async () => {
+  test("a session resumes in another process", async () => {
     const first = runtime.spawning();
     const workingDirectory = runtime.place();
     const session = await runtime.session({ workingDirectory }, first);
@@ -85,8 +85,8 @@ describe("the runtime that an SDK starts", () => {
   });
 });
 
-describe("applications that know nothing of skillhost", () => {
-  /** Runs a program of JavaScript beside the SDK, and gives what it prints. */
+describe("applications without code for skillhost", () => {
+  /** Runs a JavaScript program beside the SDK and returns its output. */
   async function runApplication(folder: string, file: string, env: NodeJS.ProcessEnv): Promise<string> {
     mkdirSync(join(folder, "node_modules/.bin"), { recursive: true });
     for (const name of ["@github", "zod"]) symlinkSync(here(`node_modules/${name}`), join(folder, "node_modules", name));
@@ -98,16 +98,16 @@ describe("applications that know nothing of skillhost", () => {
     return stdout.trim();
   }
 
-  test("the documentation's sample works, with the path in code", async () => {
+  test("the sample of the documentation works with the runtime's path in code", async () => {
     const page = readFileSync(here("../../../docs/copilot-sdk.md"), "utf8");
     const folder = runtime.place();
     write(join(folder, "app.mjs"), /```javascript\n([\s\S]*?)```/.exec(page)![1]!);
     runtime.says(calling("get_weather", { city: "Oslo" }), "It is clear in Oslo.");
     expect(await runApplication(folder, "app.mjs", {})).toBe("It is clear in Oslo.");
-    expect(runtime.told).toBe('{"city":"Oslo","sky":"clear"}');
+    expect(runtime.lastToolResult).toBe('{"city":"Oslo","sky":"clear"}');
   });
 
-  test("a help desk with seven tools works, with the path in COPILOT_CLI_PATH", async () => {
+  test("a help desk with seven tools works with the runtime's path in COPILOT_CLI_PATH", async () => {
     const folder = runtime.place();
     cpSync(here("help-desk.mjs"), join(folder, "help-desk.mjs"));
     runtime.says(

@@ -16,7 +16,7 @@ afterAll(() => runtime[Symbol.asyncDispose]());
 
 const weather = (handler: (args: Sdk, invocation: Sdk) => unknown, more: object = {}): Sdk =>
   sdk.defineTool("get_weather", {
-    description: "Tells the weather of a city.",
+    description: "Returns the weather of a city.",
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
     handler,
     ...more,
@@ -25,13 +25,13 @@ const weather = (handler: (args: Sdk, invocation: Sdk) => unknown, more: object 
 const rolesAsked = (): string[] => runtime.asked.messages.map(({ role }: Sdk) => role);
 
 describe("a turn", () => {
-  test("tells what happens in order, chains what is kept, and names what is not", async () => {
+  test("a turn emits its events in order, chains the stored ones, and marks the ephemeral ones", async () => {
     const session = await runtime.session({ tools: [weather(({ city }) => `Sunny in ${city}.`)] });
-    const told = eventsOf(session);
+    const events = eventsOf(session);
     runtime.says(calling("get_weather", { city: "Oslo" }), "It is sunny.");
     const answer = await session.sendAndWait("How is the weather?");
     expect(answer.data.content).toBe("It is sunny.");
-    const names = told.map(({ type }) => type);
+    const names = events.map(({ type }) => type);
     const order = [
       "session.managed_settings_resolved",
       "system.message",
@@ -53,21 +53,21 @@ describe("a turn", () => {
       "session.idle",
     ];
     expect(names.filter((name, index) => order.includes(name) && names.indexOf(name) === index)).toEqual(order);
-    for (const { id, timestamp, data } of told) {
+    for (const { id, timestamp, data } of events) {
       expect([typeof id, Number.isNaN(Date.parse(timestamp)), typeof data]).toEqual(["string", false, "object"]);
     }
-    const passing = new Set(told.filter(({ ephemeral }) => ephemeral === true).map(({ type }) => type));
+    const passing = new Set(events.filter(({ ephemeral }) => ephemeral === true).map(({ type }) => type));
     for (const type of ["session.idle", "session.title_changed", "assistant.usage", "session.tools_updated"])
       expect(passing).toContain(type);
     const kept = await session.getEvents();
     expect(kept.map(({ parentId }: Sdk) => parentId)).toEqual([null, ...kept.slice(0, -1).map(({ id }: Sdk) => id)]);
     expect(kept.map(({ type }: Sdk) => type).filter((type: string) => passing.has(type))).toEqual([]);
-    expect(new Set(told.filter(({ ephemeral }) => ephemeral !== true).map(({ id }) => id))).toEqual(
-      new Set(kept.map(({ id }: Sdk) => id).filter((id: string) => told.some((one) => one.id === id))),
+    expect(new Set(events.filter(({ ephemeral }) => ephemeral !== true).map(({ id }) => id))).toEqual(
+      new Set(kept.map(({ id }: Sdk) => id).filter((id: string) => events.some((one) => one.id === id))),
     );
   });
 
-  test("streams, is aborted, and the session goes on", async () => {
+  test("a turn streams and is aborted, and the session continues", async () => {
     const session = await runtime.session({ streaming: true });
     const pieces: string[] = [];
     session.on("assistant.message_delta", ({ data }: Sdk) => void pieces.push(data.deltaContent));
@@ -82,10 +82,10 @@ describe("a turn", () => {
     await expect.poll(() => runtime.requests.length).toBe(before + 1);
     await session.abort();
     await idle;
-    expect((await session.sendAndWait("Go on")).data.content).toBe("Again.");
+    expect((await session.sendAndWait("Continue")).data.content).toBe("Again.");
   });
 
-  test("carries the application's name and headers to the model, and no envelope", async () => {
+  test("a request to the model has the application's name and headers, and results without their envelope", async () => {
     const session = await runtime.session({ clientName: "my-app", tools: [weather(() => ({ sky: "clear" }), { skipPermission: true })] });
     runtime.says(calling("get_weather", { city: "Oslo" }), "Clear.");
     await session.sendAndWait({ prompt: "Weather?", requestHeaders: { "x-mine": "1" } });
@@ -93,12 +93,12 @@ describe("a turn", () => {
     expect(headers).toMatchObject({ "x-mine": "1", authorization: "Bearer token-of-the-test" });
     expect(headers["user-agent"]).toContain("my-app");
     expect(rolesAsked()).toEqual(["system", "user", "assistant", "tool"]);
-    expect(runtime.told).toBe('{"sky":"clear"}');
+    expect(runtime.lastToolResult).toBe('{"sky":"clear"}');
     expect(runtime.asked.stream).not.toBe(true);
   });
 });
 
-describe("what a tool gives", () => {
+describe("tool results", () => {
   const image = { data: "aGk=", mimeType: "image/png", type: "image", description: "A dot" };
 
   test.each<[what: string, handler: () => unknown, text: string, complete: object]>([
@@ -109,7 +109,7 @@ describe("what a tool gives", () => {
     ["a number", () => 7, "7", { success: true }],
     ["a promise", () => Promise.resolve("Later."), "Later.", { success: true }],
     [
-      "a result with what is only for the log",
+      "an object with fields for the log only",
       () => ({ textResultForLlm: "Sun.", resultType: "success", toolTelemetry: { rows: 1 }, sessionLog: "looked it up" }),
       "Sun.",
       { success: true, toolTelemetry: { rows: 1 } },
@@ -127,34 +127,34 @@ describe("what a tool gives", () => {
       { success: false, error: { message: "Not for you.", code: "denied" } },
     ],
     [
-      "an error that it throws",
+      "a thrown error",
       () => {
         throw new Error("Melbourne");
       },
       'Failed to execute `get_weather` tool with arguments: {"city":"Oslo"} due to error: Error: Tool execution failed',
       { success: false, error: { message: "Tool execution failed", code: "failure" } },
     ],
-  ])("%s: the model reads exactly its text", async (_what, handler, text, complete) => {
+  ])("the model reads exactly the text of a tool result that is %s", async (_what, handler, text, complete) => {
     const session = await runtime.session({ tools: [weather(handler, { skipPermission: true })] });
     const completed = event(session, "tool.execution_complete");
     runtime.says(calling("get_weather", { city: "Oslo" }), "So.");
     expect((await session.sendAndWait("Weather?")).data.content).toBe("So.");
-    expect(runtime.told).toBe(text);
+    expect(runtime.lastToolResult).toBe(text);
     expect((await completed).data).toMatchObject(complete);
     expect(JSON.stringify(runtime.asked)).not.toMatch(/Melbourne|ECONNREFUSED|looked it up/);
   });
 
-  test("a timeout: the model reads its text, and the call is no success", async () => {
+  test("a call that times out fails, and the model reads the text of its result", async () => {
     const handler = (): object => ({ textResultForLlm: "It took too long.", resultType: "timeout" });
     const session = await runtime.session({ tools: [weather(handler, { skipPermission: true })] });
     const completed = event(session, "tool.execution_complete");
     runtime.says(calling("get_weather", { city: "Oslo" }), "So.");
     await session.sendAndWait("Weather?");
     expect((await completed).data).toMatchObject({ success: false, error: { code: "timeout" } });
-    expect(runtime.told).toBe("It took too long.");
+    expect(runtime.lastToolResult).toBe("It took too long.");
   });
 
-  test("a rejection ends the turn", async () => {
+  test("a rejected result ends the turn", async () => {
     const handler = (): object => ({ textResultForLlm: "No.", resultType: "rejected" });
     const session = await runtime.session({ tools: [weather(handler, { skipPermission: true })] });
     const completed = event(session, "tool.execution_complete");
@@ -165,7 +165,7 @@ describe("what a tool gives", () => {
     expect(runtime.requests).toHaveLength(before + 1);
   });
 
-  test("an image: a model that sees gets it", async () => {
+  test("a model with vision gets the image of a result", async () => {
     const handler = (): object => ({ textResultForLlm: "A dot.", resultType: "success", binaryResultsForLlm: [image] });
     const session = await runtime.session({
       tools: [weather(handler, { skipPermission: true })],
@@ -176,7 +176,7 @@ describe("what a tool gives", () => {
     expect(JSON.stringify(runtime.asked.messages)).toContain("data:image/png;base64,aGk=");
   });
 
-  test("of several at once: results come in the model's order, whichever is ready first", async () => {
+  test("the results of parallel calls are in the model's order, whichever call ends first", async () => {
     let release: () => void = () => {};
     const second = new Promise<void>((resolve) => {
       release = resolve;
@@ -203,16 +203,16 @@ describe("what a tool gives", () => {
     ]);
   });
 
-  test("a tool that the model makes up does not exist", async () => {
+  test("a call of an unknown tool fails with the list of available tools", async () => {
     const session = await runtime.session({ tools: [weather(() => "Sun.")], availableTools: new sdk.ToolSet().addCustom("*") });
     const completed = event(session, "tool.execution_complete");
     runtime.says(calling("report_intent"), "Sorry.");
     await session.sendAndWait("Hi");
-    expect(runtime.told).toBe("Tool 'report_intent' does not exist. Available tools that can be called are get_weather.");
+    expect(runtime.lastToolResult).toBe("Tool 'report_intent' does not exist. Available tools that can be called are get_weather.");
     expect((await completed).data.error).toEqual({ message: "Tool 'report_intent' does not exist.", code: "failure" });
   });
 
-  test("a declaration without a handler is answered by the application when it likes", async () => {
+  test("the application answers a call of a tool without a handler at any time", async () => {
     const session = await runtime.session({ tools: [{ name: "sign_off", description: "Asks the boss.", skipPermission: true }] });
     runtime.says(calling("sign_off"), "Signed.");
     const requested = event(session, "external_tool.requested");
@@ -220,10 +220,10 @@ describe("what a tool gives", () => {
     const { requestId } = (await requested).data;
     expect(await session.rpc.tools.handlePendingToolCall({ requestId, result: "Yes." })).toEqual({ success: true });
     expect((await answer).data.content).toBe("Signed.");
-    expect(runtime.told).toBe("Yes.");
+    expect(runtime.lastToolResult).toBe("Yes.");
   });
 
-  test("a terminal tool's call is the last of the turn", async () => {
+  test("a call of a terminal tool ends the turn", async () => {
     const session = await runtime.session({ tools: [weather(() => "Done.", { skipPermission: true, isTerminal: true })] });
     const before = runtime.requests.length;
     runtime.says(calling("get_weather", { city: "Oslo" }));
@@ -231,7 +231,7 @@ describe("what a tool gives", () => {
     expect(runtime.requests).toHaveLength(before + 1);
   });
 
-  test("a list that is replaced is the model's with the next request, and a name with a dot is refused", async () => {
+  test("a replaced list of tools is in the next request to the model, and a name with a dot is refused", async () => {
     const session = await runtime.session({
       tools: [weather(() => "Sun.", { skipPermission: true })],
       availableTools: new sdk.ToolSet().addCustom("*"),

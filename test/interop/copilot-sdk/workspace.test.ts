@@ -29,7 +29,7 @@ interface Place {
   readonly folder: string;
   readonly asked: Sdk[];
   readonly session: Sdk;
-  /** What the model reads after it has called a tool. */
+  /** Lets the model call a tool, and returns the result that it reads. */
   call(tool: string, args: object): Promise<string>;
 }
 
@@ -44,17 +44,17 @@ async function workspace(files: Readonly<Record<string, string>> = {}): Promise<
   let count = 0;
   const call = async (tool: string, args: object): Promise<string> => {
     runtime.says(calling(tool, args, `call-${++count}`), "So.");
-    // A session with a command in the background is not idle until that ends.
+    // A session is not idle until its background commands have ended.
     const answered = new Promise<void>((resolve) => session.on("assistant.idle", () => resolve()));
     await session.send(`Use ${tool}`);
     await answered;
-    return runtime.told;
+    return runtime.lastToolResult;
   };
   return { folder, asked, session, call };
 }
 
 describe("the built-in tools, as the model reads them", () => {
-  test("view: lines with their numbers, a range, a folder, an image, and what is not there", async () => {
+  test("view returns numbered lines, a range, a folder, an image, and an error for a missing path", async () => {
     const { folder, asked, call } = await workspace({ "a.txt": "one\ntwo\nthree\n", "sub/b.txt": "b" });
     expect(await call("view", { path: join(folder, "a.txt") })).toMatch(/^1\. one\n2\. two\n3\. three\n4\. ?$/);
     expect(await call("view", { path: join(folder, "a.txt"), view_range: [2, 3] })).toBe("2. two\n3. three");
@@ -66,7 +66,7 @@ describe("the built-in tools, as the model reads them", () => {
     expect(asked[0]).toMatchObject({ kind: "read", toolCallId: "call-1", path: join(folder, "a.txt"), intention: expect.any(String) });
   });
 
-  test("create and edit: what they wrote, and permissions with the change to be made", async () => {
+  test("create and edit write files, and their permission requests contain the change", async () => {
     const { folder, asked, call } = await workspace();
     const path = join(folder, "new.txt");
     expect(await call("create", { path, file_text: "abc" })).toBe(`Created file ${path} with 3 characters`);
@@ -78,7 +78,7 @@ describe("the built-in tools, as the model reads them", () => {
     ]);
   });
 
-  test("bash: output and the code that it ended with, and a permission that says what would run", async () => {
+  test("bash returns output and exit code, and its permission request says what would run", async () => {
     const { folder, asked, call } = await workspace({ "a.txt": "" });
     expect(await call("bash", { command: "echo out; echo err >&2; exit 3", description: "Prints" })).toMatch(
       /^(out\nerr|err\nout)\n<exited with exit code 3>$/,
@@ -96,17 +96,17 @@ describe("the built-in tools, as the model reads them", () => {
     });
   });
 
-  test("bash in the background: read_bash, list_bash and stop_bash know it by its id", async () => {
+  test("read_bash, list_bash and stop_bash find a background command by its id", async () => {
     const { call } = await workspace();
     const command = 'echo ready; read line; echo "got $line"; sleep 60';
     expect(await call("bash", { command, description: "Waits", shellId: "waiter", mode: "async" })).toContain("waiter");
     expect(await call("list_bash", {})).toContain("waiter");
     expect(await call("write_bash", { shellId: "waiter", input: "hello{enter}", delay: 1 })).toContain("got hello");
     expect(await call("stop_bash", { shellId: "waiter" })).toContain("waiter");
-    expect(await call("read_bash", { shellId: "nobody", delay: 1 })).toContain("nobody");
+    expect(await call("read_bash", { shellId: "unknown", delay: 1 })).toContain("unknown");
   });
 
-  test("grep and glob: paths relative to the working directory", async () => {
+  test("grep and glob return paths relative to the working directory", async () => {
     const { asked, call, folder } = await workspace({ "a.txt": "one\ntwo\n", "sub/b.txt": "two\n", "sub/c.md": "two\n" });
     expect((await call("grep", { pattern: "two", output_mode: "content", "-n": true })).split("\n").sort()).toEqual([
       "./a.txt:2:two",
@@ -118,7 +118,7 @@ describe("the built-in tools, as the model reads them", () => {
     expect(asked[0]).toMatchObject({ kind: "read", path: folder });
   });
 
-  test("web_fetch: the text of a page, with a permission for its address", async () => {
+  test("web_fetch returns the text of a page, with a permission request for its address", async () => {
     const { asked, call } = await workspace();
     const url = `http://127.0.0.1:${(pages.address() as AddressInfo).port}/page`;
     const text = await call("web_fetch", { url });
@@ -128,7 +128,7 @@ describe("the built-in tools, as the model reads them", () => {
     expect(asked).toMatchObject([{ kind: "url", url, intention: expect.any(String) }]);
   });
 
-  test("nothing outside the working directory is read or written without being asked for, whatever the path says", async () => {
+  test("a path outside the working directory needs permission to be read or written, in every notation", async () => {
     const { folder, call } = await workspace();
     mkdirSync(join(folder, "../outside"), { recursive: true });
     const text = await call("create", { path: join(folder, "../outside/x.txt"), file_text: "x" });
@@ -136,7 +136,7 @@ describe("the built-in tools, as the model reads them", () => {
     expect(() => readFileSync(join(folder, "../outside/x.txt"))).toThrow();
   });
 
-  test("each is listed with a schema, and can be replaced by a tool that says so", async () => {
+  test("each built-in tool is listed with a schema, and a tool with overridesBuiltInTool replaces it", async () => {
     const { session } = await workspace();
     const { tools } = await session.rpc.tools.getCurrentMetadata();
     for (const name of ["bash", "read_bash", "stop_bash", "list_bash", "view", "create", "edit", "grep", "glob", "web_fetch"]) {
@@ -149,6 +149,6 @@ describe("the built-in tools, as the model reads them", () => {
     const mine = await runtime.session({ tools: [runtime.sdk.defineTool("view", view)] });
     runtime.says(calling("view"), "So.");
     await mine.sendAndWait("View");
-    expect(runtime.told).toBe("mine");
+    expect(runtime.lastToolResult).toBe("mine");
   });
 });

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
-/** GitHub's server, installed by the lock file beside this one when it is not there yet; or why it cannot be had. */
+/** GitHub's server, installed from the lock file in this folder if it is missing; or the reason why it is not available. */
 export function findRealServer(): { readonly path: string | undefined; readonly reason: string } {
   if (process.platform !== "linux" || process.arch !== "x64") {
     return { path: undefined, reason: "the lock file names the server for Linux on x64" };

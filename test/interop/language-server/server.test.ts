@@ -13,7 +13,7 @@ import { findRealServer } from "./real-server.ts";
 const { path = "", reason } = findRealServer();
 const title = "GitHub's language server and its double agree";
 
-// Named in .ci/allowed-skips.json, with why.
+// .ci/allowed-skips.json lists this title with the reason.
 test.skipIf(path === "")(title, async () => {
   const versions = await Promise.all([path, doubleProgram].map((server) => versionOf(server)));
   expect(versions).toEqual(["1.539.0", "1.539.0"]);
@@ -31,7 +31,7 @@ function agree(): void {
     await Promise.all(clients.map((client) => client[Symbol.asyncDispose]()));
   });
 
-  // What the server makes of what it is sent and answered, without our side.
+  // The server's behaviour, driven by raw messages.
   for (const { name, run, expected } of [...registrationScenarios, ...answerScenarios, ...turnScenarios]) {
     test(name, async () => {
       for (const client of clients) client.reset();
@@ -41,7 +41,7 @@ function agree(): void {
     });
   }
 
-  // What our side makes of the server.
+  // The bridge's behaviour with the server.
   for (const { name, run, expected } of [...bridgeScenarios, ...editorScenarios, ...changeScenarios, ...lifeScenarios]) {
     test(name, async () => {
       const [ofReal, ofDouble] = [await run(path), await run(doubleProgram)];

@@ -7,25 +7,25 @@ const windows = process.platform === "win32";
 /** One way to install skillhost from its tarball. */
 export interface PackageManager {
   readonly name: string;
-  /** The package of npm that has it, in a version that runs on Node 20.19. Absent: it is npm itself. */
+  /** The npm package of the manager, in a version that runs on Node 20.19. Absent for npm itself. */
   readonly package?: string;
-  /** Whether programs in the folder can import what was installed. */
+  /** True when programs in the folder can import the installed package. */
   readonly isLocal: boolean;
-  /** Installs the tarball, and returns the folder of the command. */
+  /** Installs the tarball and returns the folder of the command. */
   install(place: InstallPlace): string;
 }
 
 export interface InstallPlace {
-  /** Where the user works. */
+  /** The user's working directory. */
   readonly folder: string;
-  /** For stores and caches. */
+  /** The folder for stores and caches. */
   readonly scratch: string;
   readonly tarball: string;
   /** The folder of the manager's own command. */
   readonly bin: string;
 }
 
-/** Node's package managers, each without what another one has left in a cache. */
+/** Package managers for Node, each with its own cache. */
 export const managers: readonly PackageManager[] = [
   {
     name: "npm -g",
@@ -67,7 +67,7 @@ export const managers: readonly PackageManager[] = [
     package: "@yarnpkg/cli-dist@4.18.1",
     isLocal: true,
     install({ folder, scratch, tarball, bin }) {
-      // Without it Yarn takes the folder for a part of a project above it.
+      // Without this file Yarn treats the folder as part of a project above it.
       writeFileSync(join(folder, "yarn.lock"), "");
       writeFileSync(join(folder, "package.json"), '{ "name": "project", "private": true }\n');
       const settings = { nodeLinker: "node-modules", globalFolder: join(scratch, "yarn"), enableTelemetry: false };
@@ -92,7 +92,7 @@ export const managers: readonly PackageManager[] = [
   },
 ];
 
-/** Installs a package manager from npm into a folder. Undefined: npm cannot, such as without a network. */
+/** Installs a package manager from npm into a folder. Returns undefined when npm cannot, such as without a network. */
 export function installManager({ package: wanted }: PackageManager, scratch: string): string | undefined {
   if (wanted === undefined) return "";
   const folder = join(scratch, "manager");

@@ -33,7 +33,7 @@ interface Ran {
   readonly stderr: string;
 }
 
-/** A folder with skillhost in it or on the PATH, and a home that nothing else uses. */
+/** A folder with skillhost in it or on the PATH, and its own home. */
 class UserFolder {
   readonly folder: string;
   readonly #bin: string;
@@ -56,7 +56,7 @@ class UserFolder {
     return { code, stdout, stderr };
   }
 
-  /** Runs a command line of a shell block, and expects that it works. */
+  /** Runs a command line of a shell block and expects it to succeed. */
   async line(line: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
     const [command, ...args] = splitCommand(line.replace(/^npx /, ""));
     const { code, stdout, stderr } = await this.run(command!, args, { env });
@@ -81,7 +81,7 @@ for (const manager of managers) {
     );
 
     for (const sample of samples) {
-      // The first one is for a checkout.
+      // The first block is for a checkout.
       if (sample.language !== "sh" || sample.text.startsWith("npm ci")) continue;
       const replies = modelReplies(sample);
       await using model = await startScriptedModel(({ body }, number) => {

@@ -30,11 +30,14 @@ const environment = (): NodeJS.ProcessEnv => ({
   ...registry.env,
 });
 
-function run(cwd: string, args: readonly string[], told?: string[]): Run {
+function run(cwd: string, args: readonly string[], transcript?: string[]): Run {
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { cwd, env: environment(), encoding: "utf8" });
-  told?.push(`$ skillhost ${args.map((arg) => (/^[\w@./:^-]+$/.test(arg) ? arg : `'${arg}'`)).join(" ")}`, `${stderr}${stdout}`.trimEnd());
-  if (status !== 0) told?.push(`(exit code ${status})`);
-  told?.push("");
+  transcript?.push(
+    `$ skillhost ${args.map((arg) => (/^[\w@./:^-]+$/.test(arg) ? arg : `'${arg}'`)).join(" ")}`,
+    `${stderr}${stdout}`.trimEnd(),
+  );
+  if (status !== 0) transcript?.push(`(exit code ${status})`);
+  transcript?.push("");
   return { code: status, stdout, stderr };
 }
 
@@ -46,7 +49,7 @@ function ended(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => child.once("exit", resolve));
 }
 
-/** A folder of its own, with these files. */
+/** A new folder with these files. */
 function folder(files: Readonly<Record<string, string>> = {}): string {
   const path = join(registry.scratch, `folder-${++folders}`);
   mkdirSync(path);
@@ -62,12 +65,12 @@ function write(path: string, files: Readonly<Record<string, string>>): void {
 }
 
 const document = (name: string): string =>
-  `---\nname: ${name}\ndescription: Greets people by name. Use it when somebody says hello.\n---\n\nGreet people.\n`;
+  `---\nname: ${name}\ndescription: Greets people by name. Use it when the user says hello.\n---\n\nGreet people.\n`;
 
 const tool = (
   name: string,
   word: string,
-  description = "Says hello to somebody by name.",
+  description = "Says hello to a person by name.",
 ): string => `import { defineTool } from "skillhost";
 
 export default defineTool("${name}", {
@@ -77,7 +80,7 @@ export default defineTool("${name}", {
 });
 `;
 
-/** The folder of a skill that is a package. */
+/** The folder of a skill package. */
 function skill(name: string, version: string, files: Readonly<Record<string, string>> = {}, fields: object = {}): string {
   const manifest = {
     name,
@@ -101,7 +104,7 @@ function publish(path: string): void {
   expect([code, code === 0 ? "" : `${stdout}${stderr}`]).toEqual([0, ""]);
 }
 
-/** Every file of an installed package with its digest. */
+/** The files of an installed package with their digests. */
 function digests(path: string): Record<string, string> {
   const files = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const all = files.map((entry): [string, string] => {
@@ -111,8 +114,8 @@ function digests(path: string): Record<string, string> {
   return Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-test("a skill is packed, published, added in an empty project, called, updated, verified and taken away", () => {
-  const told: string[] = [];
+test("a skill is packed, published, added to an empty project, called, updated, verified and removed", () => {
+  const transcript: string[] = [];
   const greeter = join(folder(), "greeter");
   write(greeter, {
     "SKILL.md": document("greeter"),
@@ -120,55 +123,58 @@ test("a skill is packed, published, added in an empty project, called, updated, 
     ".env": "SECRET=1",
     "README.md": "# Greeter\n",
   });
-  told.push("# A skill's folder: SKILL.md, tools/greet.ts, README.md, and a .env that must not leave", "");
-  expect(run(greeter, ["pack"], told)).toMatchObject({ code: 0 });
+  transcript.push("# A skill's folder: SKILL.md, tools/greet.ts, README.md, and a .env that must not leave", "");
+  expect(run(greeter, ["pack"], transcript)).toMatchObject({ code: 0 });
   expect(readdirSync(greeter).sort()).toEqual([".env", "README.md", "SKILL.md", "greeter-1.0.0.tgz", "package.json", "tools"]);
   expect(execFileSync("tar", ["-tzf", join(greeter, "greeter-1.0.0.tgz")], { encoding: "utf8" })).not.toContain(".env");
-  expect(run(greeter, ["publish", "--dry-run"], told).stdout).toContain("would be published");
-  expect(run(greeter, ["publish", "--yes"], told).code).toBe(0);
-  expect(run(greeter, ["publish", "--yes"], told)).toMatchObject({ code: 1, stderr: expect.stringContaining("is already published") });
+  expect(run(greeter, ["publish", "--dry-run"], transcript).stdout).toContain("would be published");
+  expect(run(greeter, ["publish", "--yes"], transcript).code).toBe(0);
+  expect(run(greeter, ["publish", "--yes"], transcript)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("is already published"),
+  });
 
-  told.push("# An empty project", "");
+  transcript.push("# An empty project", "");
   const project = folder();
-  expect(run(project, ["add", "greeter"], told).code).toBe(1);
+  expect(run(project, ["add", "greeter"], transcript).code).toBe(1);
   expect(readdirSync(project).filter((name) => name !== "node_modules")).toEqual([]);
-  expect(run(project, ["add", "greeter", "--yes"], told).code).toBe(0);
-  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"], told).stdout.trim()).toBe("Hello, Ada");
-  expect(run(project, ["list"], told).stdout).toContain("of greeter@1.0.0");
-  expect(run(project, ["verify"], told).code).toBe(0);
+  expect(run(project, ["add", "greeter", "--yes"], transcript).code).toBe(0);
+  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"], transcript).stdout.trim()).toBe("Hello, Ada");
+  expect(run(project, ["list"], transcript).stdout).toContain("of greeter@1.0.0");
+  expect(run(project, ["verify"], transcript).code).toBe(0);
 
-  told.push("# Version 1.1.0, whose tool says something else", "");
+  transcript.push("# Version 1.1.0, whose tool says something else", "");
   const manifest = readFileSync(join(greeter, "package.json"), "utf8");
   write(greeter, {
     "package.json": manifest.replace("1.0.0", "1.1.0"),
-    "tools/greet.ts": tool("greet", "Good day,", "Says good day to somebody, politely."),
+    "tools/greet.ts": tool("greet", "Good day,", "Says good day to a person, politely."),
   });
-  expect(run(greeter, ["publish", "--yes", "--quiet"], told).code).toBe(0);
-  const updated = run(project, ["update", "greeter", "--yes"], told);
-  expect(updated.stdout).toContain("- description: Says hello to somebody by name.");
-  expect(updated.stdout).toContain("+ description: Says good day to somebody, politely.");
-  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"], told).stdout.trim()).toBe("Good day, Ada");
-  expect(run(project, ["verify"], told).code).toBe(0);
+  expect(run(greeter, ["publish", "--yes", "--quiet"], transcript).code).toBe(0);
+  const updated = run(project, ["update", "greeter", "--yes"], transcript);
+  expect(updated.stdout).toContain("- description: Says hello to a person by name.");
+  expect(updated.stdout).toContain("+ description: Says good day to a person, politely.");
+  expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"], transcript).stdout.trim()).toBe("Good day, Ada");
+  expect(run(project, ["verify"], transcript).code).toBe(0);
 
-  told.push("# One byte of an installed file is changed", "");
+  transcript.push("# One byte of an installed file is changed", "");
   const file = join(project, "node_modules/greeter/tools/greet.ts");
   writeFileSync(file, readFileSync(file, "utf8").replace("Good", "Goot"));
-  expect(run(project, ["verify"], told)).toMatchObject({
+  expect(run(project, ["verify"], transcript)).toMatchObject({
     code: 1,
     stdout: expect.stringContaining("tools/greet.ts has changed since it was locked"),
   });
-  expect(run(project, ["ci"], told).code).toBe(1);
-  told.push("# node_modules is deleted", "");
+  expect(run(project, ["ci"], transcript).code).toBe(1);
+  transcript.push("# node_modules is deleted", "");
   rmSync(join(project, "node_modules"), { recursive: true });
-  expect(run(project, ["ci"], told).code).toBe(0);
-  expect(run(project, ["verify"], told).code).toBe(0);
-  expect(run(project, ["remove", "greeter"], told).code).toBe(0);
-  expect(run(project, ["list"], told).stdout).toContain("0 skills");
+  expect(run(project, ["ci"], transcript).code).toBe(0);
+  expect(run(project, ["verify"], transcript).code).toBe(0);
+  expect(run(project, ["remove", "greeter"], transcript).code).toBe(0);
+  expect(run(project, ["list"], transcript).stdout).toContain("0 skills");
   const to = process.env["SKILLHOST_TRANSCRIPT"];
-  if (to !== undefined) writeFileSync(to, told.join("\n").replaceAll(registry.scratch, "…"));
+  if (to !== undefined) writeFileSync(to, transcript.join("\n").replaceAll(registry.scratch, "…"));
 });
 
-test("what was packed works from node_modules alone, with npm's own client", () => {
+test("a packed skill that npm installs works from node_modules alone", () => {
   publish(skill("by-npm", "1.0.0", { "skills/by-npm/tools/hi.ts": tool("hi", "Hi") }));
   const project = folder({ "package.json": '{ "skillhost": { "packages": ["by-npm"] } }' });
   execFileSync("npm", ["install", "by-npm", "--ignore-scripts", "--no-audit", "--no-fund"], {
@@ -181,7 +187,7 @@ test("what was packed works from node_modules alone, with npm's own client", () 
   expect(run(project, ["verify"]).code).toBe(0);
 });
 
-test("npm finds nothing to change in what was added, and its own installation verifies", () => {
+test("npm changes nothing in an added package, and an installation by npm verifies", () => {
   publish(skill("base", "1.0.0"));
   publish(
     skill(
@@ -201,7 +207,7 @@ test("npm finds nothing to change in what was added, and its own installation ve
   expect(run(project, ["verify"])).toMatchObject({ code: 0 });
 });
 
-test("only the version that the project itself depends on brings its skill", () => {
+test("only the version that the project itself depends on provides its skill", () => {
   publish(skill("twice", "1.0.0", { "skills/twice/tools/which.ts": tool("which", "one") }));
   publish(skill("twice", "2.0.0", { "skills/twice/tools/which.ts": tool("which", "two") }));
   publish(skill("needs-old", "1.0.0", {}, { dependencies: { twice: "1.0.0" } }));
@@ -254,7 +260,7 @@ test("a skill is published, signed, published again, and added where packages mu
   expect(run(project, ["call", "greet", '{"who":"Ada"}', "--yes"]).stdout.trim()).toBe("Hello, Ada");
 });
 
-test("two commands at once wait for each other, and both are done", async () => {
+test("two concurrent commands wait for each other, and both succeed", async () => {
   publish(skill("left", "1.0.0"));
   publish(skill("right", "1.0.0"));
   const project = folder();
@@ -264,14 +270,14 @@ test("two commands at once wait for each other, and both are done", async () => 
   expect(run(project, ["verify"]).stdout).toContain("2 skills (2 packages");
 });
 
-test("a command that is killed, whenever it is, leaves no package half installed, and the next one goes on", async () => {
+test("a command that is killed at any moment leaves no package half installed, and the next one continues", async () => {
   const files = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`skills/sturdy/references/${n}.md`, `Page ${n}.\n`.repeat(20)]));
   publish(skill("sturdy", "1.0.0", files));
   const newer = skill("sturdy", "1.1.0", { ...files, "skills/sturdy/references/1.md": "Another page.\n" });
   publish(newer);
   const project = folder();
   expect(run(project, ["add", "sturdy@1.0.0", "--yes"]).code).toBe(0);
-  // So that the update may be made.
+  // The range must allow the update.
   const manifest = join(project, "package.json");
   writeFileSync(manifest, readFileSync(manifest, "utf8").replace('"1.0.0"', '"^1.0.0"'));
   const clean = folder();
@@ -288,12 +294,12 @@ test("a command that is killed, whenever it is, leaves no package half installed
     const exit = ended(child);
     await killedAt(child, moment, project);
     const wasKilled = (await exit) === null;
-    // Whoever looks now sees one version or the other, whole; or none, between two renames, and then a journal.
+    // A reader sees one complete version, or between two renames no version and a journal.
     const now = look();
     seen.push(`${moment}: ${wasKilled ? "killed" : "done"}, ${now === old ? "old" : now === fresh ? "new" : now}`);
     if (now === "absent") expect([seen, existsSync(join(project, "node_modules/.skillhost-journal.json"))]).toEqual([seen, true]);
     else expect([old, fresh], seen.join("; ")).toContain(now);
-    // The next command finds the old version with the old lock, or the new one with the new, whether it reads or installs.
+    // The next command, reading or installing, finds either version with its own lock.
     if (round % 2 === 0) {
       const { code, stdout, stderr } = run(project, ["verify"]);
       expect([seen, code, code === 0 ? "" : `${stdout}${stderr}`]).toEqual([seen, 0, ""]);
@@ -309,7 +315,7 @@ test("a command that is killed, whenever it is, leaves no package half installed
   expect(seen.filter((line) => line.includes("killed")).length).toBeGreaterThan(0);
 });
 
-/** Kills a process as soon as it has got that far, or lets it end. */
+/** Kills a process when it reaches the given step, or lets it end. */
 async function killedAt(child: ChildProcess, moment: string, project: string): Promise<void> {
   const modules = join(project, "node_modules");
   const names = (): string[] => readdirSync(modules).filter((name) => /^\.skillhost-[0-9a-f]/.test(name));

@@ -7,16 +7,16 @@ import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 
-/** A real registry on loopback, with storage of its own, and the environment that has npm use it and no other. */
+/** A real registry on loopback with its own storage, and the environment that makes npm use no other. */
 export interface Registry extends AsyncDisposable {
   readonly url: string;
-  /** A folder for the test, which goes with the registry. */
+  /** A folder for the test, removed with the registry. */
   readonly scratch: string;
-  /** What commands are run with: the registry, a token for it, a cache and a home of their own. */
+  /** The environment of commands: the registry, a token for it, and their own cache and home. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Starts verdaccio, installed by the lock file beside this when it is not there yet. It knows no other registry. */
+/** Starts verdaccio, installed from the lock file in this folder if it is missing. It has no upstream registry. */
 export async function startRegistry(): Promise<Registry> {
   const bin = join(here, "node_modules/verdaccio/bin/verdaccio");
   if (!existsSync(bin)) execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: here, stdio: "pipe" });
