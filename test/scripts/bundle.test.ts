@@ -152,7 +152,7 @@ test("plugins find the files beside them, and the package itself", async () => {
     expect(existsSync(join(dist, "plugins", asset))).toBe(true);
 });
 
-test("compiled code is kept in the user's cache folder where Node.js can do that, and a folder that cannot be used is no fault", async () => {
+test("compiled code is kept in the user's cache folder where Node.js can do that; a folder that cannot be used changes nothing else", async () => {
   const version = async (cache: string, more: NodeJS.ProcessEnv = {}): Promise<string> => {
     const options = { env: { ...env, XDG_CACHE_HOME: cache, ...more } };
     return (await run(process.execPath, [join(dist, "cli/bin.js"), "--version"], options)).stdout.trim();
