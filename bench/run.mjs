@@ -6,6 +6,7 @@ import { built } from "./support/built.mjs";
 import { machine } from "./support/report.mjs";
 
 const names = [
+  "start",
   "reload",
   "memory",
   "load",

@@ -1,5 +1,4 @@
 import { fstatSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { isatty } from "node:tty";
@@ -102,6 +101,7 @@ function isPiped(fd: number): boolean {
 }
 
 async function ask(self: NodeJS.Process, question: string, signal: AbortSignal): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
   // Not in raw mode, so that Ctrl-C remains a signal.
   const lines = createInterface({ input: self.stdin, output: self.stderr, terminal: false });
   try {

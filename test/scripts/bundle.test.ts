@@ -1,5 +1,17 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import * as nodeModule from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -16,6 +28,7 @@ const dist = join(shipped, "dist");
 const env = { ...process.env, SKILLHOST_HOME: join(place, "home") };
 
 interface Manifest {
+  readonly version: string;
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
   readonly bin: Readonly<Record<string, string>>;
 }
@@ -137,4 +150,27 @@ test("plugins find the files beside them, and the package itself", async () => {
   expect(tools).toBeGreaterThan(5);
   for (const asset of ["python-tools/worker/skillhost/_inspect.py", "library-docs/docs"])
     expect(existsSync(join(dist, "plugins", asset))).toBe(true);
+});
+
+test("compiled code is kept in the user's cache folder where Node.js can do that; a folder that cannot be used changes nothing else", async () => {
+  const version = async (cache: string, more: NodeJS.ProcessEnv = {}): Promise<string> => {
+    const options = { env: { ...env, XDG_CACHE_HOME: cache, ...more } };
+    return (await run(process.execPath, [join(dist, "cli/bin.js"), "--version"], options)).stdout.trim();
+  };
+  const isKept = (cache: string): boolean => existsSync(join(cache, "skillhost/compiled"));
+  const [usual, readOnly, off, disabled] = ["usual", "read-only", "off", "disabled"].map((name) => join(place, `cache-${name}`));
+  mkdirSync(readOnly!);
+  chmodSync(readOnly!, 0o500);
+  const file = join(place, "cache-file");
+  writeFileSync(file, "");
+  const answers = [
+    await version(usual!),
+    await version(usual!),
+    await version(readOnly!),
+    await version(file),
+    await version(off!, { SKILLHOST_CACHE: "off" }),
+    await version(disabled!, { NODE_DISABLE_COMPILE_CACHE: "1" }),
+  ];
+  expect(new Set(answers)).toEqual(new Set([manifest.version]));
+  expect([usual!, off!, disabled!].map(isKept)).toEqual(["enableCompileCache" in nodeModule, false, false]);
 });

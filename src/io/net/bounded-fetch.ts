@@ -1,6 +1,5 @@
 import { onAbort } from "../../base/wait-for.ts";
-import { isPrivateAddress, isPrivateHost } from "./host-address.ts";
-import { AddressRefused, pinnedFetch } from "./pinned-fetch.ts";
+import { AddressRefused, isPrivateAddress, isPrivateHost } from "./host-address.ts";
 
 export interface FetchRequest {
   readonly url: string;
@@ -116,9 +115,11 @@ function firstHop({ method, headers, body }: FetchRequest, url: URL): Hop | unde
   }
 }
 
-function send(hop: Hop, signal: AbortSignal, { guardsPrivateNetworks = false, allowAddress }: FetchRequest): Promise<Response> {
+async function send(hop: Hop, signal: AbortSignal, { guardsPrivateNetworks = false, allowAddress }: FetchRequest): Promise<Response> {
   const { url, method, headers, body } = hop;
   if (guardsPrivateNetworks || allowAddress !== undefined) {
+    // Loads Node's HTTP clients and decoders, which most processes do not need.
+    const { pinnedFetch } = await import("./pinned-fetch.ts");
     const isGuarded = guardsPrivateNetworks && !isPrivateHost(url.hostname);
     return pinnedFetch(hop, signal, (address) => !(isGuarded && isPrivateAddress(address)) && allowAddress?.(address, url) !== false);
   }

@@ -1,5 +1,10 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
+/** A host name resolves to an address that is not allowed. */
+export class AddressRefused extends Error {
+  override readonly name = "AddressRefused";
+}
+
 /** The canonical form of a host for rules: lower case, no trailing dot, and an embedded IPv4 address as IPv4. */
 export function canonicalHost(hostname: string): string {
   const host = hostname.toLowerCase().replace(/\.$/, "");

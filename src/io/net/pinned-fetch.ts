@@ -4,11 +4,7 @@ import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { PassThrough, pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-
-/** A host name resolves to an address that is not allowed. */
-export class AddressRefused extends Error {
-  override readonly name = "AddressRefused";
-}
+import { AddressRefused } from "./host-address.ts";
 
 interface PinnedRequest {
   readonly url: URL;
