@@ -138,7 +138,7 @@ export function createAgentChanges(events: SessionEvents, initial: AgentProfile 
       if (!isSameAgents(before.custom, now.custom)) emitAgents(events, now);
       if (before.selected?.name === now.selected?.name) return;
       if (now.selected !== undefined) emitSelected(events, now.selected);
-      else if (events.wants("subagent.deselected")) events.append("subagent.deselected", {});
+      else events.append("subagent.deselected", {});
     },
   };
 }

@@ -180,7 +180,7 @@ export class SessionCatalog {
       const { events, log } = this.#options;
       const message = `The tools could not be refreshed; the session keeps the previous ones: ${errorMessage(error)}`;
       log.error(message, { error: toError(error) });
-      if (events.wants(info)) events.append(info, { infoType: "tool_refresh", message });
+      events.append(info, { infoType: "tool_refresh", message });
       if (before === undefined) throw error;
       this.#isStale = false;
       return;
@@ -200,7 +200,7 @@ export class SessionCatalog {
 
   #emitUpdated(): void {
     const { events, model } = this.#options;
-    if (events.wants(updated)) events.append(updated, { model: model() ?? "", version: this.#version });
+    events.append(updated, { model: model() ?? "", version: this.#version });
   }
 
   #emitNotices(): void {

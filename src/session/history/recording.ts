@@ -59,7 +59,7 @@ export class Recording {
     this.#log?.rebuild(kept);
     events.rewind(kept.at(-1)!.id);
     events.append(truncationType, { eventId, eventsRemoved });
-    if (events.wants("session.snapshot_rewind")) events.append("session.snapshot_rewind", { upToEventId: eventId, eventsRemoved });
+    events.append("session.snapshot_rewind", { upToEventId: eventId, eventsRemoved });
     return eventsRemoved;
   }
 

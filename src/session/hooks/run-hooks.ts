@@ -157,7 +157,7 @@ export class HookRunner {
     const message = `A ${kind} hook failed, ${effect}.`;
     log.error(message, { sessionId, hook: kind, error });
     this.#emitEnd(invocation, { success: false, error: { message: errorMessage(error) } });
-    if (events.wants("session.warning")) events.append("session.warning", { warningType: "hook", message }, agentId);
+    events.append("session.warning", { warningType: "hook", message }, agentId);
     return failed;
   }
 

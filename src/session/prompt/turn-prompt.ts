@@ -52,7 +52,7 @@ export class SystemPromptCache {
       const { events, log } = this.#host;
       const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
       log.error(message, { error: toError(error) });
-      if (events.wants("session.info")) events.append("session.info", { infoType: "instructions_refresh", message });
+      events.append("session.info", { infoType: "instructions_refresh", message });
       // Only the session's own wishes run code of others.
       return this.#text === "" ? assembleInstructions({ ...parts, wishes: [] }) : this.#text;
     }

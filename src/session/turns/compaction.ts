@@ -2,9 +2,9 @@ import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { onAbort, waitFor } from "../../base/wait-for.ts";
 import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
+import { assembleMessages } from "../history/conversation-history.ts";
 import { asideRequest, compactionRequest } from "../prompt/model-text.ts";
 import { estimateTokens } from "../prompt/system-prompt.ts";
-import { assembleMessages } from "./assemble-messages.ts";
 import type { TurnModel } from "./model-cache.ts";
 import type { ContextLimit, ModelCall, RequestParts, TurnContext } from "./turn-types.ts";
 

@@ -16,9 +16,16 @@ export interface TurnModel {
 /** Makes the model that a configuration names, and keeps it while it names the same. */
 export class ModelCache {
   #made: { readonly provider: SessionProvider; readonly chat: ChatModel } | undefined;
+  #known: { readonly config: TurnConfig; readonly model: TurnModel } | undefined;
 
   /** @throws HostError `MODEL_MISSING` when there is none. */
   modelOf(config: TurnConfig): TurnModel {
+    // A turn asks several times; the options are one object until they change.
+    if (this.#known?.config !== config) this.#known = { config, model: this.#read(config) };
+    return this.#known.model;
+  }
+
+  #read(config: TurnConfig): TurnModel {
     const { supports, limits } = config.capabilities;
     const chat = config.chatModel ?? this.#connect(config);
     return {

@@ -13,7 +13,7 @@ export async function callModel(call: ModelCall, host: TurnContext): Promise<Mod
   const { agent, model, messages, tools, run } = call;
   const { events } = host;
   emitUsageInfo(call, host);
-  if (events.wants("model.call_start")) events.append("model.call_start", { turnId: call.turnId, model: model.chat.id }, agent.agentId);
+  events.append("model.call_start", { turnId: call.turnId, model: model.chat.id }, agent.agentId);
   const request: ModelRequest = {
     messages,
     tools,
@@ -80,7 +80,7 @@ function createDeltaEmitter({ agent, messageId }: ModelCall, { events }: TurnCon
   const reasoningId = randomUUID();
   let hasBegun = false;
   const append = (type: string, data: object): void => {
-    if (events.wants(type)) events.append(type, data, agent.agentId);
+    events.append(type, data, agent.agentId);
   };
   return (delta) => {
     if (!hasBegun) append("assistant.message_start", { messageId });

@@ -57,7 +57,7 @@ export async function runCommand(
   const requestId = randomUUID();
   const { name: commandName } = command;
   const text = argumentsText === "" ? `/${commandName}` : `/${commandName} ${argumentsText}`;
-  if (events.wants("command.execute")) events.append("command.execute", { requestId, commandName, command: text, args: argumentsText });
+  events.append("command.execute", { requestId, commandName, command: text, args: argumentsText });
   try {
     const handled = new Promise((done) => done(command.handler({ sessionId, arguments: argumentsText, signal })));
     return await waitFor(handled, { signal });
@@ -67,7 +67,7 @@ export async function runCommand(
       ? error
       : new HostError("COMMAND_FAILED", `Command "/${commandName}" failed: ${errorMessage(error)}`, { cause: error });
   } finally {
-    if (events.wants("command.completed")) events.append("command.completed", { requestId });
+    events.append("command.completed", { requestId });
   }
 }
 

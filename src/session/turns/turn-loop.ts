@@ -4,8 +4,8 @@ import type { ModelReply, ModelToolCall } from "../../models/model.ts";
 import { ModelError } from "../../models/model-error.ts";
 import type { AgentScope, ToolCall } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import { assembleMessages } from "../history/conversation-history.ts";
 import { errorType, placeInTrace } from "../telemetry.ts";
-import { assembleMessages } from "./assemble-messages.ts";
 import { callModel } from "./model-call.ts";
 import type { AssistantReply, TurnAgent, TurnContext, TurnEnd, TurnRun } from "./turn-types.ts";
 
@@ -32,7 +32,7 @@ async function runRounds(agent: TurnAgent, host: TurnContext, run: TurnRun): Pro
         const { events, log } = host;
         const message = `The turn was stopped: the model was asked ${run.budget.total} times and still calls tools. Send another message to continue, or raise maxIterations.`;
         log.warning(message, { interactionId: run.interactionId });
-        if (events.wants("session.info")) events.append("session.info", { infoType: "iteration_limit", message }, agentId);
+        events.append("session.info", { infoType: "iteration_limit", message }, agentId);
         return { kind: "ended", reason: "limit", reply };
       }
       run.budget.left--;
@@ -68,7 +68,7 @@ async function runRound(agent: TurnAgent, host: TurnContext, run: TurnRun): Prom
   const { catalog } = scope;
   const system = await agent.instructions(catalog);
   const turn = { turnId, interactionId, model: model.chat.id };
-  if (events.wants("assistant.turn_start")) events.append("assistant.turn_start", turn, agent.agentId);
+  events.append("assistant.turn_start", turn, agent.agentId);
   try {
     const messageId = randomUUID();
     const tools = agent.tools(catalog);
@@ -81,7 +81,7 @@ async function runRound(agent: TurnAgent, host: TurnContext, run: TurnRun): Prom
     agent.context?.learn(answer);
     return await takeReply(agent, host, run, { answer, messageId, turnId, scope });
   } finally {
-    if (events.wants("assistant.turn_end")) events.append("assistant.turn_end", { turnId, model: turn.model }, agent.agentId);
+    events.append("assistant.turn_end", { turnId, model: turn.model }, agent.agentId);
   }
 }
 

@@ -192,7 +192,7 @@ export class TurnRunner {
         const { events, hooks } = this.#host;
         const reason = end.kind === "aborted" ? "abort" : end.kind === "failed" ? "error" : "complete";
         await hooks.run("sessionEnd", { reason }, { signal: this.#closing.signal });
-        if (events.wants("assistant.idle")) events.append("assistant.idle", idleData(end));
+        events.append("assistant.idle", idleData(end));
         this.#rest();
       }
       this.#settle(answering, this.#toMessageEnd(end));
@@ -270,7 +270,7 @@ export class TurnRunner {
     if (end === undefined || !(this.background.isEmpty || this.#closing.signal.aborted)) return;
     this.#endToReport = undefined;
     const { events } = this.#host;
-    if (events.wants("session.idle")) events.append("session.idle", idleData(end));
+    events.append("session.idle", idleData(end));
   }
 
   #toMessageEnd(end: TurnEnd): MessageEnd {
