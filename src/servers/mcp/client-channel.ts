@@ -6,45 +6,45 @@ import { type AskKind, noResult } from "../../session/clients/request-kinds.ts";
 import type { Progress } from "../../tools/tool.ts";
 import { type ClientQuestion, type DeclaredCapabilities, missingCapabilities, toClientQuestion } from "./client-questions.ts";
 
-/** Has the work for a request done in a conversation with the client that sent it. */
+/** Runs the work for a request with a channel to the client that sent it. */
 export type WithClient = <T extends object>(
   request: IncomingRequest,
   context: ServerContext,
-  work: (conversation: ClientChannel) => Promise<T>,
+  work: (channel: ClientChannel) => Promise<T>,
 ) => Promise<T>;
 
-/** What tells one request from others, beside the client. */
+/** Identifies a request among those of its client. */
 export interface IncomingRequest {
   readonly method: string;
-  /** The tool, prompt or resource. */
+  /** The name of the tool or prompt, or the URI of the resource. */
   readonly name: string;
   readonly arguments: unknown;
 }
 
-/** What conversations with one client, or with clients of one face, have in common. */
+/** The options that all channels of one endpoint share. */
 export interface ClientChannelOptions {
-  /** Several clients share the session behind it. */
+  /** Whether several clients share the session. */
   readonly isShared: boolean;
-  /** False: permissions are somebody else's to give. */
+  /** Whether clients are asked for permission. */
   readonly asksPermission: boolean;
 }
 
-/** A question on its way to the client. */
+/** A question for the client. */
 export interface AskedQuestion {
   readonly kind: AskKind;
   readonly question: ClientQuestion;
-  /** What the tool wants the answer filed under. */
+  /** The key that the tool chose for the answer. */
   readonly key: string | undefined;
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What the work for one request of a client is given: how to end, whom to ask, whom to tell. Most calls ask nothing and
- * tell nothing, so that whatever is for that is made when it is first wanted.
+ * The channel to a client during the work for one of its requests: cancellation, questions and progress. Most calls ask and
+ * report nothing, so everything for that is created on first use.
  */
 export abstract class ClientChannel {
-  /** Fires when the client has cancelled the request or is gone. */
+  /** Fires when the client has cancelled the request or disconnected. */
   abstract readonly signal: AbortSignal;
   readonly #options: ClientChannelOptions;
   #report: ProgressReport | undefined;
@@ -55,14 +55,14 @@ export abstract class ClientChannel {
     this.#options = options;
   }
 
-  /** The request of now; undefined between two. */
+  /** The request being handled. Undefined: there is none at the moment. */
   protected abstract readonly context: ServerContext | undefined;
-  /** What the client says that it can do. */
+  /** The capabilities that the client has declared. */
   protected abstract readonly capabilities: DeclaredCapabilities;
-  /** Gives what the client answers, as the question reads it. Called only for what the client can be asked. */
+  /** Returns the client's answer, as the question reads it. Called only for questions that the client supports. */
   protected abstract ask(asked: AskedQuestion): Promise<unknown>;
 
-  /** The client, as the one who is asked what the work wants to know. */
+  /** The handlers that ask the client. */
   get answers(): AskHandlers {
     return this as AskHandlers;
   }
@@ -73,19 +73,19 @@ export abstract class ClientChannel {
     return (update, call) => report.send(update, call);
   }
 
-  /** What the client should have declared for questions that could not be asked. */
+  /** The undeclared capabilities that questions would have needed. */
   get missing(): DeclaredCapabilities | undefined {
     return this.#missing;
   }
 
-  /** A permission was needed that the client could not be asked for. */
+  /** Whether a call needed permission and the client could not be asked. */
   get lackedPermission(): boolean {
     return this.#lackedPermission;
   }
 
   get permission(): AskHandler<"permission"> {
     const handler: AskHandler<"permission"> = (data, by) => this.#handle("permission", data, by);
-    // Absent for the session: those who are attached are asked at once.
+    // Undefined: the session asks its attached clients at once.
     return (this.#options.asksPermission ? handler : undefined) as AskHandler<"permission">;
   }
 
@@ -110,23 +110,23 @@ export abstract class ClientChannel {
     if (question === undefined) return noResult;
     const lacking = missingCapabilities(question.requires, this.capabilities);
     if (lacking === undefined) return this.ask({ kind, question, key, signal });
-    // A call without permission is denied; only what the tool itself asks for is the client's to make up for.
+    // A call without permission is denied. Only for questions of the tool itself can the client declare the capability and retry.
     if (kind === "permission") this.#lackedPermission = true;
     else this.#missing = { ...this.#missing, ...lacking };
     return noResult;
   }
 }
 
-/** People take their time; the call's own signal ends the wait earlier. */
+/** Long enough for a user. The signal of the call can end the wait earlier. */
 const answerTimeoutMs = 600_000;
 
 /**
- * Conversations as protocol revisions up to 2025-11-25 have them: the server sends requests of its own while it works on
- * one of the client's, on the stream of that one.
+ * Channels of protocol revisions up to 2025-11-25: while the server handles a request of the client, it sends its own requests on
+ * the stream of that request.
  */
 export function createRequestChannels(server: Server, options: ClientChannelOptions, log: Logger): WithClient {
   const client = { ...options, server, log };
-  return (_request, context, work) => work(new PushConversation(context, client));
+  return (_request, context, work) => work(new ServerRequestChannel(context, client));
 }
 
 interface PushClient extends ClientChannelOptions {
@@ -134,7 +134,7 @@ interface PushClient extends ClientChannelOptions {
   readonly log: Logger;
 }
 
-class PushConversation extends ClientChannel {
+class ServerRequestChannel extends ClientChannel {
   protected readonly context: ServerContext;
   readonly #client: PushClient;
 
@@ -165,21 +165,21 @@ class PushConversation extends ClientChannel {
 
 type ReportProgress = (update: Progress, call?: { readonly toolName: string }) => void;
 
-// Small against any step that a tool counts in, and never lost beside what it is added to.
+// Much smaller than any step of a tool, and large enough to be exact in a sum.
 const smallStep = 2 ** -16;
 
-/** Tells a client how the work for its request goes: progress if it wants any, and log lines at the level that it wants. */
+/** Sends the progress of a request if the client wants it, and log messages at the level that the client chose. */
 class ProgressReport {
   readonly #context: () => ServerContext | undefined;
   #last = -1;
   #isCounted = false;
 
-  /** `context` gives the request of now; while there is none, nobody is told. */
+  /** `context` returns the request being handled. Without one, nothing is sent. */
   constructor(context: () => ServerContext | undefined) {
     this.#context = context;
   }
 
-  /** What cannot be sent is passed over: the client is gone, and the work is told so by its signal. */
+  /** Ignores failures: the client has disconnected, which the signal of the work reports. */
   send({ level, message, data, progress, total }: Progress, call?: { readonly toolName: string }): void {
     const mcpReq = this.#context()?.mcpReq;
     if (mcpReq === undefined) return;
@@ -201,7 +201,7 @@ class ProgressReport {
     mcpReq.notify({ method: "notifications/progress", params }).catch(() => {});
   }
 
-  /** The specification wants every notification higher than the one before, also those that only say something. */
+  /** The specification requires that progress increases with every notification, even with those that only have a message. */
   #next(progress: number | undefined): number {
     if (progress !== undefined) this.#isCounted = true;
     this.#last = progress ?? Math.max(this.#last + (this.#isCounted ? smallStep : 1), 0);

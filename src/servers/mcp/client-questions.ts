@@ -6,7 +6,7 @@ import { permissionText } from "../../session/permissions/permission-reach.ts";
 import { compileSchema } from "../../tools/schema/json-schema-validator.ts";
 import type { Asks, JsonSchema, PermissionAsk, PermissionDecision } from "../../tools/tool.ts";
 
-/** What a client says that it can do, as it says it. */
+/** The capabilities that a client has declared, unchecked. */
 export type DeclaredCapabilities = Readonly<Record<string, unknown>>;
 
 /** A request of MCP to a client: `elicitation/create`, `sampling/createMessage` or `roots/list`. */
@@ -15,16 +15,16 @@ interface ClientRequest {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** A question of the session in the words of the protocol. */
+/** A question of the session in the form of the protocol. */
 export interface ClientQuestion {
   readonly request: ClientRequest;
-  /** What the client must have declared, in the shape of its capabilities. */
+  /** The required capabilities of the client. */
   readonly requires: DeclaredCapabilities;
-  /** The answer as the session knows it. Undefined: this is none, so it may be asked again. */
+  /** Converts the client's response. Undefined: it is not a valid answer, so the question may be repeated. */
   read(response: unknown): unknown;
 }
 
-/** Undefined: there is no way to ask a client this. */
+/** Converts a request of the session. Undefined: MCP clients cannot be asked this. */
 export function toClientQuestion<K extends AskKind>(kind: K, data: Asks[K]["data"], isShared: boolean): ClientQuestion | undefined {
   switch (kind) {
     case "elicitation":
@@ -43,8 +43,8 @@ export function toClientQuestion<K extends AskKind>(kind: K, data: Asks[K]["data
 }
 
 /**
- * The part of what is required that a client has not declared; undefined when nothing is missing. A bare `elicitation: {}`
- * declares forms, as it did before there were other modes.
+ * The required capabilities that a client has not declared. Undefined: none is missing. A bare `elicitation: {}` declares forms,
+ * as it did before there were other modes.
  */
 export function missingCapabilities(required: DeclaredCapabilities, declared: DeclaredCapabilities): DeclaredCapabilities | undefined {
   const missing = Object.entries(required).flatMap(([name, parts]): [string, unknown][] => {
@@ -81,7 +81,7 @@ function userInput({ question, choices = [], allowFreeform }: Asks["userInput"][
   });
 }
 
-// What the session knows as "somebody was asked, and does not answer".
+// Means to the session that the client was asked and did not answer.
 const noAnswer: { readonly kind: "no-result" } = Object.freeze({ kind: "no-result" });
 
 function permission(data: Asks["permission"]["data"], isShared: boolean): ClientQuestion {
@@ -109,7 +109,7 @@ function formQuestion(message: string, requestedSchema: JsonSchema, toAnswer: (a
       const answer = readAction(response);
       if (answer?.action !== "accept") return answer && toAnswer(answer);
       const content = check(answer.content);
-      // So large that it would be checked in slices: that is nothing that a person filled in.
+      // Only very large content is checked asynchronously, and a user cannot have entered that.
       if (content instanceof Promise) return undefined;
       return content.ok ? toAnswer({ ...answer, content: content.value as Readonly<Record<string, unknown>> }) : undefined;
     },
@@ -127,7 +127,7 @@ function withList(response: unknown, key: string): unknown {
   return isRecord(response) && Array.isArray(response[key]) ? response : undefined;
 }
 
-/** The question whether a call may run, as a form that a client shows. */
+/** The form that asks the user whether a call may run. */
 interface PermissionForm {
   readonly message: string;
   readonly schema: JsonSchema;
@@ -139,8 +139,8 @@ const session = "allow for this session";
 const deny = "deny";
 
 /**
- * `isShared`: several clients share the session, so none of them may allow anything for all of it. Nor may anybody allow
- * for longer what is too long to be shown.
+ * Creates the form for a permission request. When several clients share the session, none of them can allow calls for the whole
+ * session; nor can a request be allowed for longer whose text is too long to be shown.
  */
 function permissionForm(data: PermissionAsk, isShared: boolean): PermissionForm {
   const { text: message, isWhole } = permissionText(data);
@@ -155,6 +155,6 @@ function permissionAnswer({ action, content }: Asks["elicitation"]["answer"]): P
   return decision === session ? { kind: "approve-for-session" } : { kind: "reject" };
 }
 
-/** Added to what a model reads when a call was denied because nobody could be asked. */
+/** Added to the result for the model when a call was denied because the client could not be asked. */
 export const howToAllow =
   'Permission could not be requested: this client does not support elicitation. The operator of the server can allow calls: "skillhost mcp --allow <rule>", or --yes for all.';

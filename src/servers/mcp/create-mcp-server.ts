@@ -10,14 +10,14 @@ import type { InputRequiredCalls } from "./input-required-calls.ts";
 import { createErrorReport, type HostErrors, type ServedList, type ServedSession, sendNewErrors } from "./served-session.ts";
 import type { ServerResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
-/** What the servers of one face have in common. */
+/** The parts that the servers of one endpoint share. */
 export interface ServerParts {
   readonly served: ServedSession;
   readonly identity: ServerIdentity;
-  readonly conversations: ClientChannelOptions;
+  readonly channelOptions: ClientChannelOptions;
   readonly roundTrips: InputRequiredCalls;
-  readonly shelf: SkillResources;
-  /** Undefined: nobody knows of any. */
+  readonly skills: SkillResources;
+  /** Undefined: errors of the host are not reported. */
   readonly errors?: HostErrors | undefined;
   readonly log: Logger;
 }
@@ -26,31 +26,31 @@ export interface ServerIdentity {
   readonly name: string;
   readonly title?: string | undefined;
   readonly version: string;
-  /** What a client's model is told of the server. */
+  /** The instructions for the client's model. */
   readonly instructions: string;
 }
 
-// Lists may be others after any save. Whoever does not listen for that asks again after a second at the latest.
+// A save can change any list. A client that does not listen for changes requests it again after a second.
 const listHint: CacheHint = { ttlMs: 1_000, cacheScope: "private" };
 const readHint: CacheHint = { ttlMs: 0, cacheScope: "private" };
 
-/** A server of the SDK that answers for a session: one for each connection, or for each request where those stand alone. */
+/** Creates a server of the SDK for a session: one per connection, or one per request for stateless requests. */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern"): Server {
-  const { served, identity, roundTrips, shelf, log } = parts;
+  const { served, identity, roundTrips, skills, log } = parts;
   const isModern = era === "modern";
   const { instructions, title, name, version } = identity;
   const server = new FastPathServer({ name, version, ...(title !== undefined && { title }) }, { ...serverOptions, instructions });
   server.onerror = (error) => log.debug("An MCP client sent an invalid message.", { error });
-  const converse = isModern ? roundTrips.converse : createRequestChannels(server, parts.conversations, log);
-  const callTool = createToolCaller({ served, server, converse, isModern, log });
+  const withClient = isModern ? roundTrips.withClient : createRequestChannels(server, parts.channelOptions, log);
+  const callTool = createToolCaller({ served, server, withClient, isModern, log });
   const reportErrors = parts.errors && createErrorReport(parts.errors, isModern);
   server.setRequestHandler("tools/list", (_request, context) => {
     reportErrors?.(context);
     return served.whenStarted(() => served.toolList as never);
   });
   server.setRequestHandler("tools/call", { params: callParams }, callTool);
-  serveFeatures({ served, server, converse, log, isModern, shelf });
-  serveSkills(server, shelf, isModern ? listHint : undefined, log);
+  serveFeatures({ served, server, withClient, log, isModern, skills });
+  serveSkills(server, skills, isModern ? listHint : undefined, log);
   return server;
 }
 
@@ -71,31 +71,31 @@ const serverOptions: ServerOptions = {
     "resources/read": readHint,
     "server/discover": listHint,
   },
-  // Answers are checked where they are read; the SDK would make a validator for each server.
+  // Answers are validated by the code that reads them. The SDK would create a validator for each server.
   jsonSchemaValidator: { getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "disabled" }) },
 };
 
 export type ConnectionEra = "legacy" | "modern";
 
-/** A server with a connection of its own, which is told of news for as long as it is open. */
+/** Creates a server for one connection, which sends notifications about changes while it is open. */
 export function createConnectedServer(
   { parts, watches }: { parts: ServerParts; watches: ServerResourceSubscriptions },
   era: ConnectionEra,
 ): Server {
   const { served, log } = parts;
   const server = createMcpServer(parts, era);
-  const tell: { readonly [L in ServedList]: () => Promise<void> } = {
+  const notify: { readonly [L in ServedList]: () => Promise<void> } = {
     tools: () => server.sendToolListChanged(),
     prompts: () => server.sendPromptListChanged(),
     resources: () => server.sendResourceListChanged(),
   };
-  const send = (news: () => Promise<void>): void => {
-    // Before the handshake there is nobody to tell; whoever connects then asks for everything.
+  const send = (notification: () => Promise<void>): void => {
+    // Before the handshake no client is connected, and a new client requests all lists.
     if (server.transport === undefined || (era === "legacy" && server.getNegotiatedProtocolVersion() === undefined)) return;
-    news().catch((error) => log.debug("A notification could not be sent to an MCP client.", { error: toError(error) }));
+    notification().catch((error) => log.debug("A notification could not be sent to an MCP client.", { error: toError(error) }));
   };
   const errors = era === "legacy" && parts.errors !== undefined ? sendNewErrors(server, parts.errors, log) : undefined;
-  const subscription = served.onChanged((list) => send(tell[list]));
+  const subscription = served.onChanged((list) => send(notify[list]));
   const subscribed = new Map<string, () => void>();
   server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
     const listener = (): void => send(() => server.sendResourceUpdated({ uri }));

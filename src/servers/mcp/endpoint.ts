@@ -10,37 +10,37 @@ import { describeServed, errorsOf, type HostErrors, ServedSession } from "./serv
 import { ServerResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
 export interface EndpointOptions {
-  /** Options of the sessions that are made for clients. */
+  /** The options of sessions that are created for clients. */
   readonly session?: SessionOptions | undefined;
   /** False: clients are not asked for permission; the session's own options decide. Default: true. */
   readonly asksPermission?: boolean | undefined;
   readonly identity: Pick<ServerIdentity, "name" | "title" | "version">;
-  /** Default: which skills are served. */
+  /** Default: a text that names the skills. */
   readonly instructions?: string | undefined;
 }
 
-/** What is served to whoever connects: each client gets a session of the host, or all of them the one that was given. */
+/** Opens sessions for clients: each client gets a session of the host, or all clients share the given session. */
 export interface McpEndpoint {
-  /** `isShared`: several clients are going to use it. */
+  /** `isShared`: several clients will use it. */
   open(use: { readonly isShared: boolean }): Promise<OpenEndpoint>;
-  /** For one client up to revision 2025-11-25. */
+  /** Opens a connection for one client of revisions up to 2025-11-25. */
   connect(): Promise<ServedConnection>;
 }
 
-/** A session that is served, with what hangs on it. */
+/** A session that is served, with its subscriptions. */
 export interface OpenEndpoint extends AsyncDisposable {
   readonly served: ServedSession;
   readonly watches: ServerResourceSubscriptions;
   readonly parts: ServerParts;
-  /** A server for a connection of its own. */
+  /** Creates a server for one connection. */
   createServer(era: ConnectionEra): ServedConnection["server"];
 }
 
 export function createEndpoint(source: Host | Session, options: EndpointOptions, log: Logger): McpEndpoint {
   const open: McpEndpoint["open"] = async ({ isShared }) => {
-    if (!isHost(source)) return openFace(new ServedSession(source, log, false), { ...options, isShared: true }, log);
+    if (!isHost(source)) return openEndpoint(new ServedSession(source, log, false), { ...options, isShared: true }, log);
     const session = await source.createSession({ ...forServing, ...options.session });
-    return openFace(new ServedSession(session, log, true), { ...options, isShared, errors: errorsOf(source) }, log);
+    return openEndpoint(new ServedSession(session, log, true), { ...options, isShared, errors: errorsOf(source) }, log);
   };
   return {
     open,
@@ -51,7 +51,7 @@ export function createEndpoint(source: Host | Session, options: EndpointOptions,
   };
 }
 
-// Nobody goes on with such a session, and what a client shows to its model is the client's to decide.
+// Such a session is never resumed, and the client itself decides what it shows to its model.
 const forServing: SessionOptions = { persist: false, largeOutput: { enabled: false }, toolSearch: { enabled: false } };
 
 function isHost(source: Host | Session): source is Host {
@@ -63,10 +63,10 @@ interface OpenOptions extends EndpointOptions {
   readonly errors?: HostErrors;
 }
 
-function openFace(served: ServedSession, options: OpenOptions, log: Logger): OpenEndpoint {
+function openEndpoint(served: ServedSession, options: OpenOptions, log: Logger): OpenEndpoint {
   const { isShared, errors, asksPermission = true, identity, instructions } = options;
-  const conversations = { isShared, asksPermission };
-  const roundTrips = new InputRequiredCalls(conversations);
+  const channelOptions = { isShared, asksPermission };
+  const roundTrips = new InputRequiredCalls(channelOptions);
   const watches = new ServerResourceSubscriptions(served.session, log);
   const parts: ServerParts = {
     served,
@@ -76,9 +76,9 @@ function openFace(served: ServedSession, options: OpenOptions, log: Logger): Ope
         return instructions ?? describeServed(served.session);
       },
     },
-    conversations,
+    channelOptions,
     roundTrips,
-    shelf: new SkillResources(served.session, log),
+    skills: new SkillResources(served.session, log),
     errors,
     log,
   };

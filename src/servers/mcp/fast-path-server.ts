@@ -18,16 +18,16 @@ type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Resu
 type Dispatch = (request: JSONRPCRequest, extra?: MessageExtraInfo) => void;
 
 /**
- * A server of the SDK that does not check twice. The SDK looks at every message, call and result through schemas, which
- * takes several times as long as the call of a small tool. The transports have checked the messages when they come here,
- * `callParams` checks the parameters of calls, and their results are made of checked parts.
+ * A server of the SDK without its second validation. The SDK validates every message, call and result with schemas, which takes
+ * several times as long as the call of a small tool. Here the transports have validated the messages, `callParams` validates the
+ * parameters of calls, and results consist of validated parts.
  */
 export class FastPathServer extends Server {
-  /** Requests go where the SDK sends them once it knows that they are requests. */
+  /** Passes requests directly to the method to which the SDK passes them after its validation. */
   override async connect(transport: Transport): Promise<void> {
     const connected = super.connect(transport);
     const { onmessage } = transport;
-    // No part of the SDK's interface: where it is missing, the SDK's own way is taken.
+    // Not part of the SDK's public interface. Without it, the SDK's own validation is used.
     const dispatch = (this as unknown as { readonly _onrequest?: Dispatch })._onrequest?.bind(this);
     if (onmessage !== undefined && dispatch !== undefined) {
       transport.onmessage = (message: JSONRPCMessage, extra?: MessageExtraInfo) =>
@@ -41,7 +41,7 @@ export class FastPathServer extends Server {
   }
 }
 
-/** The form in which the SDK wants the parameters of a method described; `fault` says what is wrong with them. */
+/** Creates a schema for the SDK. `fault` returns the problem of invalid parameters. */
 export function schemaOf<T extends object>(
   fault: (params: Readonly<Record<string, unknown>>) => string | undefined,
 ): StandardSchemaV1<T, T> {
@@ -52,10 +52,10 @@ export function schemaOf<T extends object>(
   return { "~standard": { version: 1, vendor: "skillhost", validate } };
 }
 
-/** What clients are told that is their own doing; everything else that fails stays in the log. */
+/** Errors that the client caused and receives. All others are only logged. */
 const callersFault: ReadonlySet<string> = new Set(["PROMPT_UNKNOWN", "PROMPT_ARGUMENTS", "RESOURCE_UNKNOWN"]);
 
-/** Runs a handler of a request, and turns what it throws into an error that may go out. */
+/** Runs the handler of a request, and converts exceptions into errors for the client. */
 export async function guarded<T>(log: Logger, what: string, run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();
@@ -64,7 +64,7 @@ export async function guarded<T>(log: Logger, what: string, run: () => T | Promi
   }
 }
 
-/** Nothing of an error that somebody's code threw goes out: it may hold paths, addresses or secrets. */
+/** Hides the details of unknown errors from the client, since they may contain paths, addresses or secrets. */
 export function toWireError(error: unknown, log: Logger, what: string): Error {
   if (error instanceof ProtocolError) return error;
   if (error instanceof HostError && callersFault.has(error.code)) return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message);

@@ -2,30 +2,30 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createTokenCheck, isLoopback } from "../../io/net/connection-gate.ts";
 
 interface HttpGuardOptions {
-  /** The address that is listened on. */
+  /** The address on which the server listens. */
   readonly host: string;
-  /** Every request must carry it. Undefined: none has to, which is for loopback addresses only. */
+  /** The token that every request must have. Undefined: none, which is allowed only for loopback addresses. */
   readonly token: string | undefined;
-  /** Names that may stand in `Host`, beside those of the loopback. */
+  /** Host names that are allowed in `Host` besides those of the loopback. */
   readonly allowedHosts: readonly string[];
-  /** Whether pages of an origin may call. */
+  /** Whether web pages of an origin may send requests. */
   readonly allowsOrigin: (origin: string) => boolean;
-  /** Requests of one address in ten seconds, those that were refused aside. */
+  /** The limit of requests per address in ten seconds, without refused ones. */
   readonly maxRequests: number;
-  /** Requests of one address in ten seconds that are refused with a reason; more are told only that they are too many. Default: 100. */
+  /** The limit of refused requests per address in ten seconds that get a reason. Further ones get only 429. Default: 100. */
   readonly maxRefusals?: number;
-  /** The time in milliseconds. */
+  /** Returns the time in milliseconds. */
   readonly now?: () => number;
 }
 
-/** Why a request is turned away, for whoever sent it. */
+/** The response to a refused request. */
 interface Refusal {
   readonly status: 401 | 403 | 429;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Looks at a request before anything of its body is read. Undefined: it may go on. */
+/** Checks a request before its body is read. Undefined: it is allowed. */
 type HttpGuard = (request: Pick<IncomingMessage, "method" | "headers" | "socket">) => Refusal | undefined;
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
@@ -33,16 +33,15 @@ const windowMs = 10_000;
 const maxAddresses = 10_000;
 
 /**
- * Keeps web pages, strangers and floods out. A page that makes its name lead to this machine (DNS rebinding) gives itself
- * away by `Host` or `Origin`.
+ * Refuses web pages, requests without the token, and floods. A page that uses DNS rebinding is recognized by `Host` or `Origin`.
  */
 export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   const hosts = new Set([...loopbackNames, ...options.allowedHosts.map(lower)]);
-  // Off the loopback a server has names that only its network knows; there the token keeps pages out.
+  // Outside the loopback, the names of a server are unknown, and the token protects it from web pages.
   const checksHost = isLoopback(options.host) || options.allowedHosts.length > 0;
   const isToken = options.token === undefined ? undefined : createTokenCheck(options.token);
   const { maxRequests, maxRefusals = 100, now = Date.now } = options;
-  // Apart, so that somebody who is refused, or needs no token, cannot use up the requests of a client at the same address.
+  // Separate limits, so that refused requests and preflights do not use up those of a client at the same address.
   const [isFlood, isStorm] = [createFloodGate(maxRequests, now), createFloodGate(maxRefusals, now)];
   const isRush = createFloodGate(maxRefusals, now);
   const refusalOf = (request: Pick<IncomingMessage, "method" | "headers">): Refusal | undefined => {
@@ -61,7 +60,7 @@ export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   };
 }
 
-/** Tells the origins of the loopback, and of hosts that are allowed, from all others. */
+/** Creates a check that allows the origins of the loopback and of the given hosts. */
 export function createOriginCheck(allowedOrigins: readonly string[]): (origin: string) => boolean {
   const hosts = new Set([...loopbackNames, ...allowedOrigins.map(lower)]);
   return (origin) => hosts.has(originHostOf(origin) ?? "");
@@ -103,7 +102,7 @@ function lower(name: string): string {
   return name.toLowerCase();
 }
 
-// What the transport sends besides headers that need no permission; those of parameters have names of their own.
+// The headers of the transport that browsers allow only with permission, except those of parameters.
 const requestHeaders = new Set([
   "accept",
   "authorization",
@@ -116,12 +115,12 @@ const requestHeaders = new Set([
 ]);
 const exposedHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
 
-/** Whether a browser asks, before it sends a request, whether a page may send it. It never carries a token. */
+/** Whether a request is a CORS preflight. Browsers send it without a token. */
 export function isPreflight({ method, headers }: Pick<IncomingMessage, "method" | "headers">): boolean {
   return method === "OPTIONS" && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 }
 
-/** Lets a page read the answer, whatever that is going to be. Its origin must have been checked. */
+/** Lets a page read the response. Its origin must have been checked. */
 export function allowOrigin(origin: string, response: ServerResponse): void {
   response.setHeader("Access-Control-Allow-Origin", origin);
   response.setHeader("Access-Control-Expose-Headers", exposedHeaders);
@@ -134,7 +133,7 @@ export function answerPreflight({ headers }: IncomingMessage, response: ServerRe
   const allowed = asked.filter((name) => requestHeaders.has(name) || /^mcp-param-[!#$%&'*+.^_`|~\w-]+$/.test(name));
   response.setHeader("Access-Control-Allow-Methods", "GET, POST, DELETE");
   if (allowed.length > 0) response.setHeader("Access-Control-Allow-Headers", allowed.join(", "));
-  // Browsers ask this before a page of the web may call a server of this machine or its network.
+  // Browsers require this before a public page may access a server on this machine or its network.
   if (headers["access-control-request-private-network"] === "true") response.setHeader("Access-Control-Allow-Private-Network", "true");
   response.setHeader("Access-Control-Max-Age", "600");
   response.writeHead(204).end();

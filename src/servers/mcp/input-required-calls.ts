@@ -17,7 +17,7 @@ import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type Inco
 import type { DeclaredCapabilities } from "./client-questions.ts";
 
 interface InputRequiredLimits {
-  /** Calls that may wait for answers at the same time; beyond it the one that waits longest is ended. */
+  /** The limit of calls that wait for answers. Beyond it, the one that has waited longest is ended. */
   readonly maxWaiting: number;
   /** How long a call waits for its answers, in milliseconds. */
   readonly waitMs: number;
@@ -25,21 +25,21 @@ interface InputRequiredLimits {
 
 const defaultLimits: InputRequiredLimits = { maxWaiting: 256, waitMs: 600_000 };
 
-/** What a client sends back with its answers: a number of its own for each round, and signed. */
-interface Ticket {
+/** The signed state that a client sends back with its answers. Each round has a new id. */
+interface RequestState {
   readonly id: string;
 }
 
 interface WaitingCall {
   readonly call: SuspendedCall<object>;
-  /** Of the request that began it; the later ones must be the same. */
+  /** The digest of the first request. Later requests must have the same. */
   readonly digest: string;
   readonly timer: NodeJS.Timeout;
 }
 
 /**
- * Conversations as protocol revision 2026-07-28 has them: a request that needs answers ends with what is asked, and the
- * client sends it again with the answers. The work itself is not done twice; it waits in this process meanwhile.
+ * Channels of protocol revision 2026-07-28: a request that needs answers ends with the questions, and the client sends it again
+ * with the answers. The work is not repeated; it waits in this process.
  */
 export class InputRequiredCalls implements Disposable {
   readonly #options: ClientChannelOptions;
@@ -50,36 +50,36 @@ export class InputRequiredCalls implements Disposable {
   constructor(options: ClientChannelOptions, limits: Partial<InputRequiredLimits> = {}) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...limits };
-    this.#codec = createRequestStateCodec<Ticket>({
-      // The calls wait in this process, so that a key that outlives it would open nothing.
+    this.#codec = createRequestStateCodec<RequestState>({
+      // The calls wait in this process, so the key need not outlive it.
       key: randomBytes(32),
       ttlSeconds: Math.ceil(this.#limits.waitMs / 1000),
       bind: ({ mcpReq, http }) => `${mcpReq.method}\0${http?.authInfo?.clientId ?? ""}`,
     });
   }
 
-  /** Bound, so that it can be handed on. Rejects with the error that clients expect for a state that is not (any more) of use. */
-  readonly converse: WithClient = async (request, context, work) => {
+  /** Bound, so that it can be passed on. Rejects with the error that clients expect for an invalid or expired state. */
+  readonly withClient: WithClient = async (request, context, work) => {
     const state = context.mcpReq.requestState();
     const declared = declaredIn(context);
-    // Most of what a call costs here is there for questions, and this client can be asked none.
-    if (state === undefined && !canBeAsked(declared)) return work(new DeafConversation(context, declared, this.#options));
+    // Skips the costly support of questions for a client that cannot answer any.
+    if (state === undefined && !canBeAsked(declared)) return work(new NoClientInput(context, declared, this.#options));
     const call = state === undefined ? new SuspendedCall<object>(this.#options, work) : await this.#resume(state, request, context);
     const outcome = await call.round(context, declared);
     if (outcome.kind === "done") return outcome.result as never;
     const { inputRequests } = outcome;
-    const next: Ticket = { id: randomUUID() };
+    const next: RequestState = { id: randomUUID() };
     const requestState = await this.#codec.mint(next, context);
     this.#park(next, { call, digest: digestOf(request) });
     return { resultType: "input_required", inputRequests, requestState } as never;
   };
 
-  /** Ends all that wait. */
+  /** Ends all waiting calls. */
   [Symbol.dispose](): void {
     for (const id of [...this.#waiting.keys()]) this.#forget(id)?.abort();
   }
 
-  /** Each ticket opens its call once: a second request with it would answer questions that are answered. */
+  /** Each state resumes its call once: a second request with it would answer the same questions again. */
   async #resume(state: unknown, request: IncomingRequest, context: ServerContext): Promise<SuspendedCall<object>> {
     const { id } = await this.#verify(state, context);
     const waiting = this.#waiting.get(id);
@@ -88,17 +88,17 @@ export class InputRequiredCalls implements Disposable {
     return waiting.call;
   }
 
-  async #verify(state: unknown, context: ServerContext): Promise<Ticket> {
+  async #verify(state: unknown, context: ServerContext): Promise<RequestState> {
     if (typeof state !== "string") throw staleState();
     try {
       return await this.#codec.verify(state, context);
     } catch {
-      // Tampered with, expired, or of another request: which of them is nobody's business.
+      // The state was modified, has expired or belongs to another request, which the client need not know.
       throw staleState();
     }
   }
 
-  #park({ id }: Ticket, { call, digest }: Omit<WaitingCall, "timer">): void {
+  #park({ id }: RequestState, { call, digest }: Omit<WaitingCall, "timer">): void {
     const timer = setTimeout(() => this.#forget(id)?.abort(), this.#limits.waitMs);
     timer.unref();
     this.#waiting.set(id, { call, digest, timer });
@@ -114,7 +114,7 @@ export class InputRequiredCalls implements Disposable {
   }
 }
 
-/** Says that a request needs something of the client that it has not declared. */
+/** The error for a request that needs capabilities which the client has not declared. */
 export function missingCapability(missing: Readonly<Record<string, unknown>>): ProtocolError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: missing as ClientCapabilities });
 }
@@ -125,8 +125,8 @@ function canBeAsked(declared: Readonly<Record<string, unknown>>): boolean {
   return askable.some((name) => Object.hasOwn(declared, name));
 }
 
-/** With a client that answers nothing: what it lacks is noted. */
-class DeafConversation extends ClientChannel {
+/** The channel to a client that cannot answer questions. It records the missing capabilities. */
+class NoClientInput extends ClientChannel {
   protected readonly context: ServerContext;
   protected readonly capabilities: Readonly<Record<string, unknown>>;
 
@@ -158,7 +158,7 @@ function staleState(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid or expired requestState", { reason: "invalid_request_state" });
 }
 
-/** What one request of the client came to: the end of the work, or what must be answered first. */
+/** The outcome of one request: the result of the work, or the questions that must be answered first. */
 type Round<T> = { readonly kind: "done"; readonly result: T } | { readonly kind: "open"; readonly inputRequests: InputRequests };
 
 interface OpenQuestion {
@@ -167,23 +167,23 @@ interface OpenQuestion {
 }
 
 /**
- * Work that goes on over several requests of a client: while it waits for answers no request is open, and the next one
- * brings them. Questions that are open at the same moment go out together.
+ * Work that spans several requests of a client: while it waits for answers no request is open, and the next one brings them.
+ * Questions that are open at the same time are sent together.
  */
 class SuspendedCall<T extends object> extends ClientChannel {
   readonly #open = new Map<string, OpenQuestion>();
-  /** What the client sent, by key, until a question of that key takes it. */
+  /** Answers of the client by key, until a question with that key uses them. */
   readonly #given = new Map<string, unknown>();
   readonly #counts = new Map<string, number>();
   readonly #end = new AbortController();
-  readonly #work: (conversation: ClientChannel) => Promise<T>;
+  readonly #work: (channel: ClientChannel) => Promise<T>;
   #done: Promise<Round<T>> | undefined;
   #ready: ((round: Round<T>) => void) | undefined;
   protected context: ServerContext | undefined;
   protected capabilities: DeclaredCapabilities = {};
 
-  /** Nothing is done before the first round. */
-  constructor(options: ClientChannelOptions, work: (conversation: ClientChannel) => Promise<T>) {
+  /** The work begins with the first round. */
+  constructor(options: ClientChannelOptions, work: (channel: ClientChannel) => Promise<T>) {
     super(options);
     this.#work = work;
   }
@@ -192,7 +192,7 @@ class SuspendedCall<T extends object> extends ClientChannel {
     return this.#end.signal;
   }
 
-  /** Goes on with the work until it is done or waits for the client. Rejects as the work does. */
+  /** Continues the work until it is done or waits for the client. Rejects as the work does. */
   async round(context: ServerContext, capabilities: DeclaredCapabilities): Promise<Round<T>> {
     this.context = context;
     this.capabilities = capabilities;
@@ -202,9 +202,9 @@ class SuspendedCall<T extends object> extends ClientChannel {
       return await new Promise<Round<T>>((resolve, reject) => {
         this.#ready = resolve;
         this.#take(inputResponses);
-        this.#done ??= this.#begin();
+        this.#done ??= this.#work(this).then((result) => ({ kind: "done", result }));
         this.#done.then(resolve, reject);
-        this.#lookAround();
+        this.#sendOpenQuestions();
       });
     } finally {
       leaving[Symbol.dispose]();
@@ -229,12 +229,8 @@ class SuspendedCall<T extends object> extends ClientChannel {
       };
       this.#open.set(key, { asked, settle });
       this.#answer(key);
-      this.#lookAround();
+      this.#sendOpenQuestions();
     });
-  }
-
-  async #begin(): Promise<Round<T>> {
-    return { kind: "done", result: await this.#work(this) };
   }
 
   #keyOf({ key, kind }: AskedQuestion): string {
@@ -253,7 +249,7 @@ class SuspendedCall<T extends object> extends ClientChannel {
     for (const key of [...this.#open.keys()]) this.#answer(key);
   }
 
-  /** What cannot be read as the answer leaves the question open, so that it is asked again. */
+  /** An invalid answer leaves the question open, so that it is sent again. */
   #answer(key: string): void {
     const open = this.#open.get(key);
     if (open === undefined || !this.#given.has(key)) return;
@@ -262,8 +258,8 @@ class SuspendedCall<T extends object> extends ClientChannel {
     if (answer !== undefined) open.settle(answer);
   }
 
-  /** Whatever is asked in the same turn of the event loop is asked together. */
-  #lookAround(): void {
+  /** Ends the round with all questions of this turn of the event loop. */
+  #sendOpenQuestions(): void {
     if (this.#open.size === 0) return;
     setImmediate(() => {
       if (this.#open.size === 0) return;
@@ -274,7 +270,7 @@ class SuspendedCall<T extends object> extends ClientChannel {
 }
 
 function toInputRequest({ question: { request } }: AskedQuestion): InputRequests[string] {
-  // Revision 2026-07-28 has no ids for questions at an address any more.
+  // Revision 2026-07-28 has removed the ids of URL elicitations.
   const { elicitationId: _id, ...params } = request.params;
   return { method: request.method, params } as unknown as InputRequests[string];
 }

@@ -11,30 +11,30 @@ import { Lifetime } from "../../base/lifetime.ts";
 import type { Logger } from "../../base/logger.ts";
 
 export interface LegacySessionLimits {
-  /** Sessions that may be open at the same time; beyond it the one that was used longest ago is ended. */
+  /** The limit of open sessions. Beyond it, the least recently used one is ended. */
   readonly maxSessions: number;
-  /** A session that nobody uses for so long is ended, in milliseconds. */
+  /** Milliseconds after which an unused session is ended. */
   readonly idleMs: number;
 }
 
-/** A connected server, and how what is behind it ends. */
+/** A connected server. `end` ends its session. */
 export interface ServedConnection {
   readonly server: Server;
   end(): Promise<void>;
 }
 
-/** How long clients wait until they resume a stream that broke off. */
+/** The delay after which clients resume an interrupted stream. */
 const retryMs = 1_000;
 
 interface Entry {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly connection: ServedConnection;
   usedAt: number;
-  /** Requests that are being answered, and streams that are open. */
+  /** The number of running requests and open streams. */
   open: number;
 }
 
-/** The sessions of Streamable HTTP, as protocol revisions up to 2025-11-25 have them: each has a server of its own. */
+/** The Streamable HTTP sessions of protocol revisions up to 2025-11-25. Each has its own server. */
 export class LegacySessions implements AsyncDisposable {
   readonly #connect: () => Promise<ServedConnection>;
   readonly #limits: LegacySessionLimits;
@@ -42,7 +42,7 @@ export class LegacySessions implements AsyncDisposable {
   readonly #entries = new Map<string, Entry>();
   readonly #sweeper: NodeJS.Timeout;
   readonly #life = new Lifetime(() => new HostError("HOST_CLOSED", "The server is shutting down."));
-  /** Sessions that are being made. */
+  /** The number of sessions that are being created. */
   #beginning = 0;
 
   constructor(connect: () => Promise<ServedConnection>, limits: LegacySessionLimits, log: Logger) {
@@ -60,7 +60,7 @@ export class LegacySessions implements AsyncDisposable {
         ? this.#begin(request, parsedBody)
         : refuse(400, -32000, "Mcp-Session-Id is missing. Send initialize first.");
     const entry = this.#entries.get(id);
-    // The status tells a client to begin anew.
+    // Status 404 makes a client start a new session.
     if (entry === undefined) return refuse(404, -32001, "The session does not exist or has ended. Send initialize again.");
     return this.#answer(entry, request, parsedBody);
   }
@@ -77,7 +77,7 @@ export class LegacySessions implements AsyncDisposable {
     this.#beginning++;
     try {
       const begin = async (): Promise<Response> => this.#open(await this.#connect(), request, parsedBody);
-      // A session that came late has been ended by then.
+      // `#open` itself ends a session that is created after the shutdown has begun.
       return await this.#life.open(begin, () => {});
     } catch (error) {
       if (!this.#life.isOver) throw error;
@@ -90,7 +90,7 @@ export class LegacySessions implements AsyncDisposable {
   async #open(connection: ServedConnection, request: Request, parsedBody: unknown): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      // Streams begin with an event that has an id and no data, so that clients can resume one that breaks off (SEP-1699).
+      // Streams begin with an event that has an id and no data, so that clients can resume an interrupted one (SEP-1699).
       eventStore: new ReplayStore(),
       retryInterval: retryMs,
       onsessioninitialized: (id) => void this.#entries.set(id, entry),
@@ -106,7 +106,7 @@ export class LegacySessions implements AsyncDisposable {
     try {
       return await this.#answer(entry, request, parsedBody);
     } finally {
-      // What was refused has no session.
+      // A refused request has no session.
       if (transport.sessionId === undefined || this.#life.isOver) await transport.close();
       else this.#makeRoom();
     }
@@ -146,7 +146,7 @@ export class LegacySessions implements AsyncDisposable {
   }
 }
 
-/** Runs `done` when a response has gone out, its reader has gone, or there is no more of it. */
+/** Calls `done` when a response has been sent, has failed, or its reader has disconnected. */
 function whenSent(response: Response, done: () => void): Response {
   if (response.body === null) {
     done();
@@ -181,12 +181,12 @@ interface StoredEvent {
   readonly size: number;
 }
 
-/** What a client that lost its connection can ask for again. A hundred sessions may hold as much. */
+/** The limits of the events that each session stores for clients that reconnect. */
 const maxEvents = 256;
 const maxCharacters = 512 * 1024;
 
 /**
- * The newest events of one session, for clients that resume a stream with `Last-Event-ID`. The oldest give way to new ones.
+ * The newest events of one session, for clients that resume a stream with `Last-Event-ID`. The oldest events are dropped.
  * @internal
  */
 export class ReplayStore implements EventStore {
@@ -201,7 +201,7 @@ export class ReplayStore implements EventStore {
     this.#events.set(id, { streamId, message, size });
     this.#characters += size;
     for (const [oldest, { size: freed }] of this.#events) {
-      // The newest stays, however large it is: nothing else would let its client have it.
+      // The newest event is kept regardless of its size, since its client could not get it otherwise.
       if (oldest === id || (this.#events.size <= maxEvents && this.#characters <= maxCharacters)) break;
       this.#events.delete(oldest);
       this.#characters -= freed;

@@ -4,13 +4,13 @@ import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait-for.ts";
 
 export interface NodeBridgeOptions {
-  /** Longer bodies are answered with 413, and the handler never hears of them. */
+  /** Longer bodies are refused with 413. */
   readonly maxBodyBytes: number;
-  /** Hears what the handler throws, and what ends its streams early. Who called is told neither. */
+  /** Called with errors of the handler and of its streams. The client does not get their details. */
   readonly onError: (error: Error) => void;
 }
 
-/** What a request is turned away with. */
+/** The response to a refused request. */
 export interface RefusedRequest {
   readonly status: number;
   readonly message: string;
@@ -19,15 +19,15 @@ export interface RefusedRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Answers a request of Node's; it settles, and never rejects, when the answer is out or its reader has gone. */
+/** Answers a Node request. Settles when the response has been sent or the client has disconnected. Never rejects. */
 export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
 /**
- * Lets a handler of web requests answer those of Node's HTTP server. Streams go out as they come and no faster than they
- * are read; when the client goes away before the end, the request's signal fires and the stream is cancelled.
+ * Lets a handler of web requests answer those of Node's HTTP server. Streams are sent with back-pressure. When the client
+ * disconnects early, the request's signal fires and the stream is cancelled.
  */
 export function createNodeBridge(handle: (request: Request) => Promise<Response>, options: NodeBridgeOptions): NodeHandler {
-  // The signal of a Request fires only as long as the Request itself is reachable, and handlers may keep just the signal.
+  // The signal of a Request fires only while the Request is reachable, and handlers may keep only the signal.
   const open = new Set<Request>();
   return async (incoming, outgoing) => {
     const gone = new AbortController();
@@ -44,17 +44,17 @@ export function createNodeBridge(handle: (request: Request) => Promise<Response>
       outgoing.once("close", () => open.delete(request));
       await send(await handle(request), outgoing, gone.signal);
     } catch (error) {
-      // Whoever went away is the usual reason for failing after that, and there is nobody to tell.
+      // A failure after a disconnection is expected and cannot be reported to the client.
       if (gone.signal.aborted) return;
       options.onError(toError(error));
-      // A stream that broke must not look like one that ended.
+      // A broken stream must not look like a complete one.
       if (outgoing.headersSent) outgoing.destroy();
       else refuse(outgoing, { status: 500, message: "Internal error.", code: -32603 });
     }
   };
 }
 
-/** Answers with an error. What is left of the request is not read: the connection ends with the answer. */
+/** Answers with an error. The rest of the request is not read, and the connection is closed after the response. */
 export function refuse(outgoing: ServerResponse, { status, message, code = -32000, headers }: RefusedRequest): void {
   const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message } });
   outgoing.writeHead(status, { "Content-Type": "application/json", Connection: "close", ...headers }).end(body);
@@ -71,12 +71,12 @@ function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer |
       else resolve("too long");
     });
     incoming.once("end", () => resolve(Buffer.concat(chunks)));
-    // Also comes after the end, and then changes nothing.
+    // Also emitted after the end, when it has no effect.
     incoming.once("close", () => resolve("gone"));
   });
 }
 
-/** Undefined: the web has no such request, for its address or its method. */
+/** Converts a Node request. Undefined: its URL or method is not valid for a web request. */
 function toRequest({ method = "GET", url = "/", headers }: IncomingMessage, body: Buffer, signal: AbortSignal): Request | undefined {
   if (!url.startsWith("/")) return undefined;
   const hasBody = body.length > 0 && method !== "GET" && method !== "HEAD";
@@ -85,7 +85,7 @@ function toRequest({ method = "GET", url = "/", headers }: IncomingMessage, body
     for (const [name, value] of Object.entries(headers)) for (const item of [value ?? []].flat()) fields.append(name, item);
     return new Request(`http://${headers.host ?? "localhost"}${url}`, { method, headers: fields, body: hasBody ? body : null, signal });
   } catch {
-    // A host with a user in it, TRACE: what Node lets through and the web does not.
+    // Node accepts requests that are not valid web requests, such as TRACE or a host with a user name.
     return undefined;
   }
 }
@@ -93,7 +93,7 @@ function toRequest({ method = "GET", url = "/", headers }: IncomingMessage, body
 async function send(response: Response, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
   const { body } = response;
   if (gone.aborted) return body?.cancel(gone.reason);
-  // Of repeated headers only cookies stay apart, and this knows.
+  // Unlike `writeHead`, `setHeaders` keeps repeated cookies separate.
   outgoing.setHeaders(response.headers);
   if (response.statusText !== "") outgoing.statusMessage = response.statusText;
   outgoing.writeHead(response.status);
@@ -105,10 +105,10 @@ async function send(response: Response, outgoing: ServerResponse, gone: AbortSig
 
 async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
   const reader = body.getReader();
-  // What fails to cancel has ended by itself.
+  // A stream that cannot be cancelled has already ended.
   const cancel = (): void => void reader.cancel(gone.reason).catch(() => {});
   const stop = onAbort(gone, cancel);
-  // An event stream is open from its headers on, and its first event may be long in coming; what is there goes with them.
+  // Sends the headers of an event stream before its first event, which may take long, but together with an event that is ready.
   const flush = setImmediate(() => outgoing.flushHeaders());
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read())

@@ -16,41 +16,41 @@ import { createNodeBridge, refuse } from "./node-bridge.ts";
 import { ListenedResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
 export interface HttpOptions {
-  /** 0: any that is free. Default: 3333. */
+  /** 0: any free port. Default: 3333. */
   readonly port?: number | undefined;
-  /** Default: 127.0.0.1, which only this machine can reach. */
+  /** Default: 127.0.0.1, which is reachable only from this machine. */
   readonly host?: string | undefined;
   /** Default: `/mcp`. */
   readonly path?: string | undefined;
-  /** What every request must carry as `Authorization: Bearer …`. Default: one is made up. False, for a loopback address only: none. */
+  /** The token that every request must have as `Authorization: Bearer …`. Default: a generated one. False: none, which requires a loopback address. */
   readonly token?: string | false | undefined;
-  /** Names beside those of the loopback that clients may reach the server by. */
+  /** Host names besides those of the loopback that clients may use. */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** Hosts beside those of the loopback whose pages may call. */
+  /** Hosts besides those of the loopback whose web pages may send requests. */
   readonly allowedOrigins?: readonly string[] | undefined;
   /** Longer bodies are refused. Default: 4 MiB. */
   readonly maxBodyBytes?: number | undefined;
-  /** Requests of one address in ten seconds, those that are refused aside. Default: 10,000. */
+  /** The limit of requests per address in ten seconds, without refused ones. Default: 10,000. */
   readonly maxRequests?: number | undefined;
-  /** Sessions of clients up to revision 2025-11-25 at the same time. Default: 100. */
+  /** The limit of open sessions of clients up to revision 2025-11-25. Default: 100. */
   readonly maxSessions?: number | undefined;
-  /** When such a session ends that nobody uses, in milliseconds. Default: 30 minutes. */
+  /** Milliseconds after which such a session is ended when it is not used. Default: 30 minutes. */
   readonly sessionIdleMs?: number | undefined;
 }
 
-/** A face over HTTP that listens. */
+/** An MCP server that listens for HTTP requests. */
 export interface McpHttpServer extends AsyncDisposable {
   readonly url: string;
-  /** What requests must carry. Undefined: nothing. */
+  /** The token that requests must have. Undefined: none. */
   readonly token: string | undefined;
 }
 
 /**
  * Serves over Streamable HTTP: revision 2026-07-28 without sessions, earlier ones with them.
- * @throws HostError `HTTP_LISTEN` when the port is taken or the address is none of this machine; `HTTP_TOKEN` when others
- * than this machine could call without a token.
+ * @throws HostError `HTTP_LISTEN` when the port is in use or the address does not belong to this machine; `HTTP_TOKEN` when other
+ * machines could send requests without a token.
  */
-export async function serveHttp(face: McpEndpoint, options: HttpOptions, log: Logger): Promise<McpHttpServer> {
+export async function serveHttp(endpoint: McpEndpoint, options: HttpOptions, log: Logger): Promise<McpHttpServer> {
   const { host = "127.0.0.1", port = 3333, path = "/mcp", maxBodyBytes = 4 * 1024 * 1024 } = options;
   const token = tokenOf(options.token, host);
   const allowsOrigin = createOriginCheck(options.allowedOrigins ?? []);
@@ -62,14 +62,14 @@ export async function serveHttp(face: McpEndpoint, options: HttpOptions, log: Lo
     maxRequests: options.maxRequests ?? 10_000,
   });
   const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
-  const routes = await createHttpRoutes(face, { maxSessions, idleMs: sessionIdleMs }, log);
+  const routes = await createHttpRoutes(endpoint, { maxSessions, idleMs: sessionIdleMs }, log);
   const onError = (error: Error): void => log.warning("A request of an MCP client failed.", { error });
   const handle = createNodeBridge((request) => routes.fetch(request), { maxBodyBytes, onError });
   const gate = new ConnectionGate(connectionLimits);
   const server = createServer(serverLimits, (request, response) => {
     const refusal = guard(request);
     const { origin } = request.headers;
-    // A page must be able to read why it was refused, too.
+    // A page must be able to read a refusal as well.
     if (origin !== undefined && allowsOrigin(origin)) allowOrigin(origin, response);
     if (refusal !== undefined) return refuse(response, refusal);
     if (isPreflight(request)) return answerPreflight(request, response);
@@ -107,9 +107,9 @@ function tokenOf(token: string | false | undefined, host: string): string | unde
   );
 }
 
-// A connection is admitted by its first request that is not refused.
+// The first allowed request admits a connection.
 const connectionLimits = { maxConnections: 512, admissionMs: 5_000 };
-// How long a client may take to send its request; what is answered may take as long as it needs.
+// Limits only how long a client takes to send a request, not how long the answer takes.
 const serverLimits = { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 5_000, maxHeaderSize: 16_384 };
 
 function listen(server: NodeServer, host: string, port: number): Promise<void> {
@@ -129,25 +129,25 @@ function pathOf({ url = "/" }: IncomingMessage): string {
   return url.split("?", 1)[0]!.replace(/(?<=.)\/$/, "");
 }
 
-/** Answers what got past the guard. */
+/** Answers requests that the guard allowed. */
 interface HttpRoutes extends AsyncDisposable {
   fetch(request: Request): Promise<Response>;
 }
 
 /**
- * One address for both eras: requests of revision 2026-07-28 each say what they are and share a session of the host;
- * earlier clients begin one of their own with `initialize`.
+ * Serves both eras of the protocol at one URL: requests of revision 2026-07-28 share a session of the host, and earlier clients
+ * start their own with `initialize`.
  */
-async function createHttpRoutes(face: McpEndpoint, limits: LegacySessionLimits, log: Logger): Promise<HttpRoutes> {
-  const shared = await face.open({ isShared: true });
+async function createHttpRoutes(endpoint: McpEndpoint, limits: LegacySessionLimits, log: Logger): Promise<HttpRoutes> {
+  const shared = await endpoint.open({ isShared: true });
   const { notify, fetch, close } = createMcpHandler(() => createMcpServer(shared.parts, "modern"), {
     legacy: "reject",
     onerror: (error) => log.debug("A request of an MCP client was rejected.", { error }),
   });
-  const tell = { tools: notify.toolsChanged, prompts: notify.promptsChanged, resources: notify.resourcesChanged };
-  const news = shared.served.onChanged((list) => tell[list]());
+  const notifiers = { tools: notify.toolsChanged, prompts: notify.promptsChanged, resources: notify.resourcesChanged };
+  const listChanges = shared.served.onChanged((list) => notifiers[list]());
   const listened = new ListenedResourceSubscriptions(shared.watches, notify.resourceUpdated);
-  const sessions = new LegacySessions(() => face.connect(), limits, log);
+  const sessions = new LegacySessions(() => endpoint.connect(), limits, log);
   return {
     async fetch(request) {
       const body = await readBody(request);
@@ -160,14 +160,14 @@ async function createHttpRoutes(face: McpEndpoint, limits: LegacySessionLimits, 
       return fetch(request, { parsedBody: body });
     },
     async [Symbol.asyncDispose]() {
-      news[Symbol.dispose]();
+      listChanges[Symbol.dispose]();
       await Promise.all([close(), sessions[Symbol.asyncDispose]()]);
       await shared[Symbol.asyncDispose]();
     },
   };
 }
 
-/** The parsed body; undefined for requests without one; a response where it cannot be read. */
+/** The parsed body. Undefined: the request has none. A response: it is not valid. */
 async function readBody(request: Request): Promise<unknown> {
   if (request.method !== "POST") return undefined;
   if (!isJsonContentType(request.headers.get("content-type"))) return refuseWith(415, -32000, "Content-Type must be application/json.");

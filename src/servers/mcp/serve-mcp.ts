@@ -11,7 +11,7 @@ export type { McpHttpServer, McpStdioServer };
 
 /** Options of both transports. */
 interface CommonOptions extends Omit<EndpointOptions, "identity"> {
-  /** What the server calls itself. Default: `skillhost`. */
+  /** The name of the server. Default: `skillhost`. */
   readonly name?: string | undefined;
   readonly title?: string | undefined;
   readonly version?: string | undefined;
@@ -21,7 +21,7 @@ interface CommonOptions extends Omit<EndpointOptions, "identity"> {
 
 export interface McpStdioOptions extends CommonOptions {
   readonly transport: "stdio";
-  /** Default: the process's own, which nothing else may use then. */
+  /** Default: stdin and stdout of the process, which nothing else may use then. */
   readonly input?: Readable | undefined;
   readonly output?: LineOutput | undefined;
 }
@@ -31,25 +31,25 @@ export interface McpHttpOptions extends CommonOptions, HttpOptions {
 }
 
 /**
- * Serves what sessions of a host offer to MCP clients: tools, prompts, resources and skills, in protocol revisions
- * 2025-11-25 and earlier, and 2026-07-28. Lists follow what is saved. Calls go through hooks and permissions as any; a
- * client that can show a form is asked for what no rule allows. With a host every client has a session of its own, but
- * those of revision 2026-07-28 over HTTP share one; a session that is given is shared by all, and not ended.
+ * Serves the tools, prompts, resources and skills of sessions to MCP clients, in protocol revisions 2025-11-25 and earlier, and
+ * 2026-07-28. Saved changes update the lists. Hooks and permissions apply to calls; when no rule allows a call, a client that can
+ * show forms is asked. With a host, every client has its own session, except that those of revision 2026-07-28 over HTTP share
+ * one. All clients share a given session, which is not ended.
  * @throws HostError `HTTP_LISTEN` when the address cannot be listened on; those of `createSession`.
  */
 export function serveMcp(source: Host | Session, options: McpStdioOptions): Promise<McpStdioServer>;
 export function serveMcp(source: Host | Session, options: McpHttpOptions): Promise<McpHttpServer>;
 export async function serveMcp(source: Host | Session, options: McpStdioOptions | McpHttpOptions): Promise<McpStdioServer | McpHttpServer> {
   const { name = "skillhost", title, version = packageVersion, logger = silentLogger, session, asksPermission, instructions } = options;
-  // The protocol's library takes a quarter of a second to load; who serves nothing does not pay for it.
+  // Loaded on demand, since the SDK takes a quarter of a second to load.
   const { createEndpoint } = await import("./endpoint.ts");
-  const face = createEndpoint(source, { session, asksPermission, instructions, identity: { name, title, version } }, logger);
-  if (options.transport === "http") return (await import("./serve-http.ts")).serveHttp(face, options, logger);
+  const endpoint = createEndpoint(source, { session, asksPermission, instructions, identity: { name, title, version } }, logger);
+  if (options.transport === "http") return (await import("./serve-http.ts")).serveHttp(endpoint, options, logger);
   const { input = process.stdin, output = processOutput() } = options;
-  return (await import("./serve-stdio.ts")).serveStdio(face, { input, output }, logger);
+  return (await import("./serve-stdio.ts")).serveStdio(endpoint, { input, output }, logger);
 }
 
-/** Where nobody reads any more, there is nobody to serve either. */
+/** Ends the connection when stdout is closed. */
 function processOutput(): LineOutput {
   const { stdin, stdout } = process;
   stdout.on("error", () => stdin.destroy());

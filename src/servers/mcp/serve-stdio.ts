@@ -8,32 +8,32 @@ import type { ConnectionEra } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";
 import { ListenedResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
-/** One client at the other end of two streams. */
+/** A server for one client over two streams. */
 export interface McpStdioServer extends AsyncDisposable {
-  /** Settles when the connection is over and everything behind it has ended. */
+  /** Settles when the connection is closed and its session has ended. */
   readonly closed: Promise<void>;
 }
 
-/** Serves one client over two streams, in whichever era it begins. */
+/** Serves one client over two streams, in the era of the protocol that its first message selects. */
 export async function serveStdio(
-  face: McpEndpoint,
+  endpoint: McpEndpoint,
   streams: Omit<LineTransportOptions, "onInbound">,
   log: Logger,
 ): Promise<McpStdioServer> {
-  const opened = await face.open({ isShared: false });
-  let tell: (uri: string) => void = () => {};
-  const transport = new LineTransport({ ...streams, onInbound: createListenWatch(opened, (uri) => tell(uri)) });
+  const opened = await endpoint.open({ isShared: false });
+  let notifyUpdated: (uri: string) => void = () => {};
+  const transport = new LineTransport({ ...streams, onInbound: createListenWatch(opened, (uri) => notifyUpdated(uri)) });
   const onerror = (error: Error): void => log.warning("The connection with an MCP client reported an error.", { error });
   const createServer = (era: ConnectionEra): Server => {
     const server = opened.createServer(era);
-    tell = (uri) => void server.sendResourceUpdated({ uri }).catch(() => {});
+    notifyUpdated = (uri) => void server.sendResourceUpdated({ uri }).catch(() => {});
     return server;
   };
   transport.onmessage = (first) => {
-    // For whoever takes over, whenever they do.
+    // The server that is connected next receives the first message again.
     transport.onmessage = undefined;
     transport.takeBack(first);
-    // What begins with the old handshake has nothing to choose any more, so that nothing need stand in between.
+    // After the old handshake no era has to be negotiated, so the server is connected directly.
     if (isOldHandshake(first)) void createServer("legacy").connect(transport).catch(onerror);
     else serveConnection(({ era }) => createServer(era), { transport, onerror });
   };
@@ -55,9 +55,9 @@ function isOldHandshake(message: JSONRPCMessage): boolean {
   return !isRecord(meta) || meta[PROTOCOL_VERSION_META_KEY] === undefined;
 }
 
-/** Watches what `subscriptions/listen` names until it is cancelled. */
-function createListenWatch({ watches }: OpenEndpoint, tell: (uri: string) => void): (message: JSONRPCMessage) => void {
-  const listened = new ListenedResourceSubscriptions(watches, tell);
+/** Subscribes to the resources that `subscriptions/listen` names, until the request is cancelled. */
+function createListenWatch({ watches }: OpenEndpoint, notify: (uri: string) => void): (message: JSONRPCMessage) => void {
+  const listened = new ListenedResourceSubscriptions(watches, notify);
   const open = new Map<unknown, Disposable>();
   const end = (id: unknown): void => {
     open.get(id)?.[Symbol.dispose]();
@@ -74,7 +74,7 @@ function createListenWatch({ watches }: OpenEndpoint, tell: (uri: string) => voi
   };
 }
 
-/** Where a server's lines go. Writing never throws. */
+/** The destination of a server's lines. Writing never throws. */
 export interface LineOutput {
   write(text: string): void;
 }
@@ -82,34 +82,34 @@ export interface LineOutput {
 interface LineTransportOptions {
   readonly input: Readable;
   readonly output: LineOutput;
-  /** Sees each message that comes in before the server does. */
+  /** Called with each incoming message before the server gets it. */
   onInbound?(message: JSONRPCMessage): void;
-  /** How long requests that are open when the input ends may take to be answered, in milliseconds. Default: 2,000. */
+  /** Milliseconds within which open requests can still be answered after the input has ended. Default: 2,000. */
   readonly graceMs?: number | undefined;
 }
 
-/** One message longer than this ends the connection: nothing after it can be told apart any more. */
+/** A longer message ends the connection, since the following messages cannot be separated from it. */
 const maxLineBytes = 16 * 1024 * 1024;
 
 type Id = string | number;
 
 /**
- * MCP over two streams of lines. When the input ends, what is being worked on is still answered, within a grace; then the
- * connection is closed. What it passes on is a message of JSON-RPC 2.0; what stands in it is for the server to check.
+ * MCP over two streams of lines. When the input ends, running requests are still answered within a grace period; then the
+ * connection is closed. Passes on valid messages of JSON-RPC 2.0, whose parameters the server checks.
  */
 export class LineTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
-  /** Settles when the connection is closed, by whichever side. */
+  /** Settles when either side has closed the connection. */
   readonly closed: Promise<void>;
   readonly #options: LineTransportOptions;
   readonly #unanswered = new Set<Id>();
   #parts: Buffer[] = [];
   #size = 0;
   #outgoing: string[] = [];
-  /** Came while nobody took messages: the one who takes them next gets them first. */
-  readonly #untaken: JSONRPCMessage[] = [];
-  #taker: ((message: JSONRPCMessage) => void) | undefined;
+  /** Messages that arrived without a handler. The next handler gets them first. */
+  readonly #undelivered: JSONRPCMessage[] = [];
+  #handler: ((message: JSONRPCMessage) => void) | undefined;
   #isStarted = false;
   #isClosed = false;
   #hasEnded = false;
@@ -123,21 +123,21 @@ export class LineTransport implements Transport {
   }
 
   get onmessage(): ((message: JSONRPCMessage) => void) | undefined {
-    return this.#taker;
+    return this.#handler;
   }
 
-  /** What came before is delivered a moment later: who takes over a connection may set it twice, or late. */
-  set onmessage(taker: ((message: JSONRPCMessage) => void) | undefined) {
-    this.#taker = taker;
-    if (taker !== undefined && this.#untaken.length > 0) queueMicrotask(() => this.#deliver());
+  /** Delivers earlier messages in a microtask, since a new owner of the connection may set the handler twice. */
+  set onmessage(handler: ((message: JSONRPCMessage) => void) | undefined) {
+    this.#handler = handler;
+    if (handler !== undefined && this.#undelivered.length > 0) queueMicrotask(() => this.#deliver());
   }
 
-  /** Takes a message back that was for somebody else, to be delivered to whoever takes messages next. */
+  /** Takes a message back, for the next handler. */
   takeBack(message: JSONRPCMessage): void {
-    this.#untaken.unshift(message);
+    this.#undelivered.unshift(message);
   }
 
-  /** Begins to read; whoever takes the connection over later may call it again. */
+  /** Starts reading. A new owner of the connection may call it again. */
   async start(): Promise<void> {
     if (this.#isStarted) return;
     this.#isStarted = true;
@@ -166,7 +166,7 @@ export class LineTransport implements Transport {
     this.#settleClosed();
   }
 
-  /** What is sent in one turn of the event loop goes out in one write, which takes as long as many messages take to make. */
+  /** Writes all messages of one turn of the event loop together, since a write takes as long as the creation of many messages. */
   readonly #flush = (): void => {
     if (this.#outgoing.length === 0) return;
     const text = this.#outgoing.join("");
@@ -203,7 +203,7 @@ export class LineTransport implements Transport {
   #receive(text: string): void {
     const message = parse(text);
     if (!isRecord(message)) {
-      // Without an id there is nobody to answer.
+      // Without an id it cannot be answered.
       this.onerror?.(new Error(`A line is not a JSON-RPC message and was ignored: ${text.slice(0, 100)}`));
     } else if (isNestedTooDeep(message)) this.#refuse(message["id"], `it is nested more than ${maxJsonDepth} levels deep`);
     else if (isMessage(message)) this.#pass(message);
@@ -212,20 +212,20 @@ export class LineTransport implements Transport {
 
   #pass(message: Readonly<Record<string, unknown>>): void {
     const { id, method, params } = message;
-    // Whoever listens is answered when the connection ends, and not before.
+    // A `subscriptions/listen` request is answered when the connection ends.
     if (method !== undefined && method !== "subscriptions/listen" && isId(id)) this.#unanswered.add(id);
     const cancelled = method === "notifications/cancelled" && isRecord(params) ? params["requestId"] : undefined;
     if (isId(cancelled)) this.#unanswered.delete(cancelled);
     this.#options.onInbound?.(message as unknown as JSONRPCMessage);
-    this.#untaken.push(message as unknown as JSONRPCMessage);
+    this.#undelivered.push(message as unknown as JSONRPCMessage);
     this.#deliver();
   }
 
   #deliver(): void {
-    while (this.#taker !== undefined && this.#untaken.length > 0) this.#taker(this.#untaken.shift() as JSONRPCMessage);
+    while (this.#handler !== undefined && this.#undelivered.length > 0) this.#handler(this.#undelivered.shift() as JSONRPCMessage);
   }
 
-  /** Whoever sent something with an id waits for an answer to it. */
+  /** Answers an invalid message if it has an id. */
   #refuse(id: unknown, why: string): void {
     this.onerror?.(new Error(`A message was rejected: ${why}.`));
     if (!isId(id)) return;
@@ -256,7 +256,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // It is told by the caller, like whatever else is no message.
+    // The caller reports every line that is not a message.
     return undefined;
   }
 }

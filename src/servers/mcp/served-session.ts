@@ -8,18 +8,18 @@ import type { ToolCatalog } from "../../session/catalog/tool-catalog.ts";
 import type { Session } from "../../session/session.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 
-/** The lists whose changes clients are told of. */
+/** The lists about whose changes clients are notified. */
 export type ServedList = "tools" | "prompts" | "resources";
 
-/** The answer to `tools/list`; one object for as long as nothing changes. */
+/** The answer to `tools/list`. The same object until something changes. */
 interface ToolList {
   readonly tools: readonly WireTool[];
 }
 
-/** What one session offers to MCP clients, in the words of the protocol, and the news of it. */
+/** The lists of one session in the form of the protocol, and their changes. */
 export class ServedSession implements AsyncDisposable {
   readonly session: Session;
-  readonly #news: Emitter<{ changed: ServedList }>;
+  readonly #changes: Emitter<{ changed: ServedList }>;
   readonly #log: Logger;
   readonly #isOwned: boolean;
   readonly #subscriptions: readonly Disposable[];
@@ -27,16 +27,22 @@ export class ServedSession implements AsyncDisposable {
   #toolList: ToolList = { tools: [] };
   #starting: Promise<void> | undefined;
   #isStarted = false;
-  #told: readonly WireTool[];
+  #announced: readonly WireTool[];
 
-  /** `isOwned`: the session ends with it. */
+  /** `isOwned`: the session ends with this object. */
   constructor(session: Session, log: Logger, isOwned: boolean) {
     this.session = session;
     this.#log = log;
     this.#isOwned = isOwned;
-    this.#news = new Emitter((error) => log.error("A list-change listener failed.", { error }));
-    this.#told = this.toolList.tools;
-    this.#subscriptions = [session.onChanged(() => this.#compareTools()), session.onOffersChanged((change) => this.#tellOffers(change))];
+    this.#changes = new Emitter((error) => log.error("A list-change listener failed.", { error }));
+    this.#announced = this.toolList.tools;
+    this.#subscriptions = [
+      session.onChanged(() => this.#compareTools()),
+      session.onOffersChanged(({ prompts, resources, resourceTemplates }) => {
+        if (prompts) this.#changes.emit("changed", "prompts");
+        if (resources || resourceTemplates) this.#changes.emit("changed", "resources");
+      }),
+    ];
   }
 
   get toolList(): ToolList {
@@ -49,8 +55,8 @@ export class ServedSession implements AsyncDisposable {
   }
 
   /**
-   * Settles when the session's own MCP servers were tried once: many clients ask for a list only once. Undefined: they
-   * were. Never rejects.
+   * Settles when the session's own MCP servers have started or failed, since many clients request a list only once. Undefined:
+   * they have. Never rejects.
    */
   get starting(): Promise<void> | undefined {
     if (this.#isStarted) return undefined;
@@ -63,53 +69,45 @@ export class ServedSession implements AsyncDisposable {
     return this.#starting;
   }
 
-  /** Gives a list, once the session's servers were tried. */
+  /** Returns a list, after the session's servers have started or failed. */
   whenStarted<T>(list: () => T): T | Promise<T> {
     const { starting } = this;
     return starting === undefined ? list() : starting.then(list);
   }
 
-  /** Tells of every list that is another one now. */
+  /** Calls `listener` for every list that has changed. */
   onChanged(listener: (list: ServedList) => void): Disposable {
-    return this.#news.on("changed", listener);
+    return this.#changes.on("changed", listener);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const subscription of this.#subscriptions) subscription[Symbol.dispose]();
-    this.#news.clear();
+    this.#changes.clear();
     if (this.#isOwned) await this.session.disconnect();
   }
 
   #compareTools(): void {
     try {
       const { tools } = this.toolList;
-      if (areEqual(tools, this.#told)) return;
-      this.#told = tools;
+      if (areEqual(tools, this.#announced)) return;
+      this.#announced = tools;
     } catch (error) {
-      // The session keeps its tools from before, and so do the clients.
+      // The session and its clients keep the previous tools.
       this.#log.warning("The tools could not be compared with the previous ones.", { error: toError(error) });
       return;
     }
-    this.#news.emit("changed", "tools");
-  }
-
-  #tellOffers({ prompts, resources, resourceTemplates }: { prompts: boolean; resources: boolean; resourceTemplates: boolean }): void {
-    if (prompts) this.#news.emit("changed", "prompts");
-    if (resources || resourceTemplates) this.#news.emit("changed", "resources");
+    this.#changes.emit("changed", "tools");
   }
 }
 
 function areEqual(some: readonly WireTool[], others: readonly WireTool[]): boolean {
+  const isEqual = (tool: WireTool, other: WireTool): boolean => tool === other || JSON.stringify(tool) === JSON.stringify(other);
   return some.length === others.length && some.every((tool, index) => isEqual(tool, others[index]!));
-}
-
-function isEqual(tool: WireTool, other: WireTool): boolean {
-  return tool === other || JSON.stringify(tool) === JSON.stringify(other);
 }
 
 const maxNamed = 20;
 
-/** What the model of a client is told of the server. */
+/** The default instructions for the client's model. */
 export function describeServed(session: Session): string {
   const names = session
     .listSkills()
@@ -124,7 +122,7 @@ export function describeServed(session: Session): string {
 /** The errors of a host, for the clients of its servers. */
 export interface HostErrors {
   current(): readonly Diagnostic[];
-  /** Hears of each that comes. */
+  /** Calls `listener` with each new error. */
   onError(listener: (diagnostic: Diagnostic) => void): Disposable;
 }
 
@@ -142,23 +140,23 @@ export function errorsOf(host: Host): HostErrors {
 const logger = "skillhost";
 
 /**
- * Tells what is wrong with the skills behind the tools with an answer to a client's request, as `notifications/message` at
- * the level `error`. Clients of revision 2026-07-28 say with each request whether they want messages, so these get all
- * that is wrong now; those before are told each error once.
+ * Sends the errors of skills during a client's request, as `notifications/message` at the level `error`. Clients of revision
+ * 2026-07-28 say with each request whether they want messages, so they get all current errors; earlier clients get each error
+ * once.
  */
 export function createErrorReport(errors: HostErrors, isModern: boolean): (context: ServerContext) => void {
-  const told = new Set<string>();
+  const sent = new Set<string>();
   return ({ mcpReq }) => {
     for (const diagnostic of errors.current()) {
       const key = JSON.stringify(diagnostic);
-      if (!isModern && told.has(key)) continue;
-      told.add(key);
+      if (!isModern && sent.has(key)) continue;
+      sent.add(key);
       mcpReq.log("error", toData(diagnostic), logger).catch(() => {});
     }
   };
 }
 
-/** Tells a client up to revision 2025-11-25 of the errors that come while it is connected. */
+/** Sends new errors to a connected client of revisions up to 2025-11-25. */
 export function sendNewErrors(server: Server, errors: HostErrors, log: Logger): Disposable {
   return errors.onError((diagnostic) => {
     if (server.transport === undefined || server.getNegotiatedProtocolVersion() === undefined) return;
@@ -178,7 +176,7 @@ function toData({ code, message, file, range, source }: Diagnostic): object {
   };
 }
 
-/** A tool as `tools/list` has it. */
+/** A tool in the form of `tools/list`. */
 interface WireTool {
   readonly name: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
@@ -205,7 +203,7 @@ function toWireTool(definition: ToolDefinition): WireTool {
   return tool;
 }
 
-/** The protocol wants an object at the root, and says so in `type`; some libraries leave that to the reader. */
+/** The protocol requires `type: "object"` at the root, which some libraries leave out. */
 function asObjectSchema(parameters: ToolDefinition["parameters"] = {}): Readonly<Record<string, unknown>> {
   return parameters["type"] === "object" ? parameters : { ...parameters, type: "object" };
 }

@@ -4,20 +4,20 @@ import type { Logger } from "../../base/logger.ts";
 import type { Session } from "../../session/session.ts";
 
 /**
- * The resources that open `subscriptions/listen` requests name, each told of once however many name it: whom a change is
- * for is sorted out by the SDK, which knows who listens and not what happens to resources.
+ * The resources that open `subscriptions/listen` requests name. Each change is passed on once, even when several requests name
+ * the resource: the SDK knows the listeners and sends it to them.
  */
 export class ListenedResourceSubscriptions {
   readonly #watches: ServerResourceSubscriptions;
-  readonly #tell: (uri: string) => void;
+  readonly #notify: (uri: string) => void;
   readonly #counts = new Map<string, { count: number; readonly listener: () => void }>();
 
-  constructor(watches: ServerResourceSubscriptions, tell: (uri: string) => void) {
+  constructor(watches: ServerResourceSubscriptions, notify: (uri: string) => void) {
     this.#watches = watches;
-    this.#tell = tell;
+    this.#notify = notify;
   }
 
-  /** Watches what a message names, until that is disposed of. Undefined: it names nothing. */
+  /** Subscribes to the resources that a message names, until the result is disposed of. Undefined: it names none. */
   add(message: unknown): Disposable | undefined {
     const uris = namedIn(message).filter((uri) => this.#addOne(uri));
     if (uris.length === 0) return undefined;
@@ -34,7 +34,7 @@ export class ListenedResourceSubscriptions {
     const known = this.#counts.get(uri);
     if (known !== undefined) known.count++;
     else {
-      const listener = (): void => this.#tell(uri);
+      const listener = (): void => this.#notify(uri);
       if (!this.#watches.add(uri, listener)) return false;
       this.#counts.set(uri, { count: 1, listener });
     }
@@ -56,10 +56,10 @@ function namedIn(message: unknown): readonly string[] {
   return Array.isArray(uris) ? [...new Set(uris.filter((uri): uri is string => typeof uri === "string"))] : [];
 }
 
-/** More than this many addresses are watched for nobody. */
+/** The limit of watched resources. */
 const maxWatches = 1_000;
 
-/** The resources that clients want to hear of, each watched once however many want it. */
+/** The resources to which clients have subscribed. Each is watched once, even for several clients. */
 export class ServerResourceSubscriptions implements AsyncDisposable {
   readonly #session: Session;
   readonly #log: Logger;
@@ -70,7 +70,7 @@ export class ServerResourceSubscriptions implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** Calls the listener whenever the resource may read differently. False: there are too many watches already. */
+  /** Calls the listener when the content of a resource may have changed. False: there are too many watches. */
   add(uri: string, listener: () => void): boolean {
     const known = this.#watches.get(uri);
     if (known !== undefined) known.listeners.add(listener);
@@ -102,7 +102,7 @@ export class ServerResourceSubscriptions implements AsyncDisposable {
     try {
       return await this.#session.watchResource(uri, changed);
     } catch (error) {
-      // The client was told that it will hear of changes; that there are none to hear of is no lie.
+      // The client's subscription stays valid, and never gets an update.
       this.#log.warning("A resource could not be subscribed to.", { uri, error: toError(error) });
       return undefined;
     }

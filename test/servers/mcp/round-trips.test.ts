@@ -27,7 +27,7 @@ const asking =
 const options = { isShared: true, asksPermission: true };
 
 async function begin(trips: InputRequiredCalls, work: (conversation: ClientChannel) => Promise<object>) {
-  const { requestState, inputRequests } = (await trips.converse(request, contextOf(), work)) as {
+  const { requestState, inputRequests } = (await trips.withClient(request, contextOf(), work)) as {
     readonly requestState: string;
     readonly inputRequests: object;
   };
@@ -41,7 +41,7 @@ test("questions without a key are numbered, so that a client can answer them bef
   expect((await begin(trips, asking(2))).keys).toEqual(["elicitation-1", "elicitation-2"]);
   const accept = { action: "accept", content: {} };
   const given = contextOf({ inputResponses: { "elicitation-1": accept, "elicitation-2": accept, other: accept } });
-  expect(await trips.converse(request, given, asking(2))).toEqual({ answers: [accept, accept] });
+  expect(await trips.withClient(request, given, asking(2))).toEqual({ answers: [accept, accept] });
 });
 
 test("the call that waits longest is ended when too many wait", async () => {
@@ -53,9 +53,9 @@ test("the call that waits longest is ended when too many wait", async () => {
   );
   const second = await begin(trips, asking(1));
   expect(signals[0]?.aborted).toBe(true);
-  await expect(trips.converse(request, contextOf({ state: first.state }), asking(1))).rejects.toMatchObject(refused);
+  await expect(trips.withClient(request, contextOf({ state: first.state }), asking(1))).rejects.toMatchObject(refused);
   const inputResponses = { "elicitation-1": { action: "decline" } };
-  expect(await trips.converse(request, contextOf({ state: second.state, inputResponses }), asking(1))).toEqual({
+  expect(await trips.withClient(request, contextOf({ state: second.state, inputResponses }), asking(1))).toEqual({
     answers: [{ action: "decline" }],
   });
 });
@@ -83,7 +83,7 @@ test("the end of the face, and of the request that a call is in, end the call", 
   const stop = new AbortController();
   const work = ({ signal: own }: ClientChannel): Promise<object> =>
     new Promise((resolve) => own.addEventListener("abort", () => resolve({ ended: true })));
-  const call = trips.converse(request, contextOf({ signal: stop.signal }), work);
+  const call = trips.withClient(request, contextOf({ signal: stop.signal }), work);
   stop.abort();
   expect(await call).toEqual({ ended: true });
 });
@@ -93,7 +93,7 @@ test("a state of one face means nothing to another, and none that is no text to 
   using others = new InputRequiredCalls(options);
   const { state } = await begin(trips, asking(1));
   for (const strange of [state, `${state}x`, "", 7, {}, null])
-    await expect(others.converse(request, contextOf({ state: strange }), asking(1))).rejects.toMatchObject(refused);
+    await expect(others.withClient(request, contextOf({ state: strange }), asking(1))).rejects.toMatchObject(refused);
   const other = { ...request, arguments: { more: true } };
-  await expect(trips.converse(other, contextOf({ state }), asking(1))).rejects.toMatchObject(refused);
+  await expect(trips.withClient(other, contextOf({ state }), asking(1))).rejects.toMatchObject(refused);
 });

@@ -21,7 +21,7 @@ interface CallParams {
   readonly arguments?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The parameters of `tools/call`, checked as far as they are used. */
+/** The parameters of `tools/call`. Only the used ones are checked. */
 export const callParams: StandardSchemaV1<CallParams, CallParams> = schemaOf(({ name, arguments: args }) => {
   if (typeof name !== "string") return "name must be a string";
   return args === undefined || isRecord(args) ? undefined : "arguments must be an object";
@@ -30,22 +30,22 @@ export const callParams: StandardSchemaV1<CallParams, CallParams> = schemaOf(({ 
 interface ToolCallerParts {
   readonly served: ServedSession;
   readonly server: Server;
-  readonly converse: WithClient;
+  readonly withClient: WithClient;
   readonly isModern: boolean;
   readonly log: Logger;
 }
 
-/** Handles `tools/call`: through the session's pipeline, in a conversation with the client. */
+/** Creates the handler of `tools/call`, which runs calls through the session's pipeline. */
 export function createToolCaller(parts: ToolCallerParts): (params: CallParams, context: ServerContext) => Promise<CallToolResult> {
-  const { served, server, converse } = parts;
+  const { served, server, withClient } = parts;
   return async ({ name, arguments: args = {} }, context) => {
     try {
-      // Here a tool is called by the name that the list has for it, and by no other.
+      // MCP clients call a tool only by its listed name.
       const tool = findTool(served, name) ?? (await served.whenStarted(() => findTool(served, name)));
       if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool "${shortened(name)}" does not exist.`);
       const { outputSchema } = tool.definition;
       const request = { method: "tools/call", name, arguments: args };
-      const called = await converse(request, context, (conversation) => call(parts, tool, args, conversation));
+      const called = await withClient(request, context, (channel) => call(parts, tool, args, channel));
       return server.projectCallToolResult(called as CallToolResult, outputSchema);
     } catch (error) {
       throw toWireError(error, parts.log, `a call of tool "${shortened(name)}"`);
@@ -61,26 +61,26 @@ async function call(
   { served, isModern }: ToolCallerParts,
   { definition: { name, outputSchema } }: Tool,
   args: unknown,
-  conversation: ClientChannel,
+  channel: ClientChannel,
 ): Promise<CallToolResultBlocks> {
-  const result = await served.session.callTool(name, args, conversation);
-  const { missing } = conversation;
+  const result = await served.session.callTool(name, args, channel);
+  const { missing } = channel;
   if (isModern && missing !== undefined && result.resultType !== "success") throw missingCapability(missing);
-  return toCallToolResult(advise(result, conversation), { hasOutputSchema: outputSchema !== undefined });
+  return toCallToolResult(advise(result, channel), { hasOutputSchema: outputSchema !== undefined });
 }
 
-/** Whoever reads that a call was denied should learn how it can be allowed. */
+/** Adds to a denied call how it can be allowed. */
 function advise(result: ToolResult, { lackedPermission }: ClientChannel): ToolResult {
   if (!lackedPermission || result.resultType !== "denied") return result;
   return { ...result, textResultForLlm: `${result.textResultForLlm}\n${howToAllow}` };
 }
 
-// The name comes from outside, and the message goes into logs.
+// The name is untrusted and becomes part of log messages.
 function shortened(name: string): string {
   return name.length > 200 ? `${name.slice(0, 200)}…` : name;
 }
 
-/** A parameter that clients repeat as a header, so that what stands between can route by it (`x-mcp-header` in its schema). */
+/** A parameter that clients repeat as a header, so that proxies can route by it (`x-mcp-header` in its schema). */
 interface HeaderParameter {
   readonly path: readonly string[];
   readonly header: string;
@@ -89,8 +89,8 @@ interface HeaderParameter {
 const ofSchemas = new WeakMap<object, readonly HeaderParameter[]>();
 
 /**
- * Compares the `Mcp-Param-*` headers of a call with its arguments, as revision 2026-07-28 demands: whoever decides by a
- * header must not be led to decide about something else. Gives the name of a header that is missing or does not agree.
+ * Compares the `Mcp-Param-*` headers of a call with its arguments, as revision 2026-07-28 requires: a proxy must not decide by a
+ * header that differs from the argument. Returns the name of a header that is missing or different.
  */
 export function disagreeingHeader(schema: object, args: unknown, headers: Headers): string | undefined {
   for (const { path, header } of parametersOf(schema)) {
@@ -130,7 +130,7 @@ function textOf(value: unknown): string | undefined {
   return Number.isSafeInteger(value) ? String(value) : undefined;
 }
 
-// What a header cannot hold as it is comes as `=?base64?…?=`; what only looks so is no value at all.
+// Values that a header cannot contain are encoded as `=?base64?…?=`. Invalid base64 is not a value.
 function decode(value: string | null): string | undefined {
   const encoded = /^=\?base64\?(.*)\?=$/s.exec(value ?? "")?.[1];
   if (encoded === undefined) return value ?? undefined;

@@ -7,20 +7,20 @@ import { missingCapability } from "../input-required-calls.ts";
 import type { ServedSession } from "../served-session.ts";
 import type { SkillResources } from "./skills-extension.ts";
 
-/** What the handlers for prompts and resources work with. */
+/** The parts that the handlers of prompts and resources need. */
 export interface FeatureParts {
   readonly served: ServedSession;
   readonly server: Server;
-  readonly converse: WithClient;
+  readonly withClient: WithClient;
   readonly log: Logger;
   readonly isModern: boolean;
-  readonly shelf: SkillResources;
+  readonly skills: SkillResources;
 }
 
-// The protocol's limit for what one answer suggests.
+// The protocol's limit of suggestions in one answer.
 const maxSuggestions = 100;
 
-/** Has a server answer requests for prompts, resources, templates and suggestions. */
+/** Adds the handlers of prompts, resources, templates and completions to a server. */
 export function serveFeatures(parts: FeatureParts): void {
   const { served, server, log } = parts;
   const { session } = served;
@@ -31,16 +31,14 @@ export function serveFeatures(parts: FeatureParts): void {
   );
   server.setRequestHandler("prompts/get", ({ params: { name, arguments: args = {} } }, context) => {
     const request = { method: "prompts/get", name, arguments: args };
-    return guarded(log, `prompt "${name}"`, () =>
-      parts.converse(request, context, (conversation) => getPrompt(parts, name, args, conversation)),
-    );
+    return guarded(log, `prompt "${name}"`, () => parts.withClient(request, context, (channel) => getPrompt(parts, name, args, channel)));
   });
   server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
     const request = { method: "resources/read", name: uri, arguments: undefined };
     return guarded(log, `resource ${uri}`, async () => {
-      const ofSkill = await parts.shelf.read(uri);
+      const ofSkill = await parts.skills.read(uri);
       if (ofSkill !== undefined) return { contents: [...ofSkill] } as ReadResourceResult;
-      return parts.converse(request, context, (conversation) => readResource(parts, uri, conversation));
+      return parts.withClient(request, context, (channel) => readResource(parts, uri, channel));
     });
   });
   server.setRequestHandler("completion/complete", ({ params }, { mcpReq }) =>
@@ -52,14 +50,14 @@ async function getPrompt(
   { served, isModern }: FeatureParts,
   name: string,
   args: Readonly<Record<string, string>>,
-  conversation: ClientChannel,
+  channel: ClientChannel,
 ): Promise<GetPromptResult> {
-  return settle(served.session.getPrompt(name, args, conversation), conversation, isModern) as Promise<GetPromptResult>;
+  return settle(served.session.getPrompt(name, args, channel), channel, isModern) as Promise<GetPromptResult>;
 }
 
-async function readResource({ served, isModern }: FeatureParts, uri: string, conversation: ClientChannel): Promise<ReadResourceResult> {
+async function readResource({ served, isModern }: FeatureParts, uri: string, channel: ClientChannel): Promise<ReadResourceResult> {
   try {
-    const contents = await settle(served.session.readResource(uri, conversation), conversation, isModern);
+    const contents = await settle(served.session.readResource(uri, channel), channel, isModern);
     return { contents: [...contents] } as ReadResourceResult;
   } catch (error) {
     if (error instanceof HostError && error.code === "RESOURCE_UNKNOWN") throw resourceNotFound(uri);
@@ -67,12 +65,12 @@ async function readResource({ served, isModern }: FeatureParts, uri: string, con
   }
 }
 
-/** What failed because the client could not be asked is the client's to make up for. */
-async function settle<T>(work: Promise<T>, conversation: ClientChannel, isModern: boolean): Promise<T> {
+/** Reports a failure because of missing capabilities, so that the client can declare them and retry. */
+async function settle<T>(work: Promise<T>, channel: ClientChannel, isModern: boolean): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (isModern && conversation.missing !== undefined) throw missingCapability(conversation.missing);
+    if (isModern && channel.missing !== undefined) throw missingCapability(channel.missing);
     throw error;
   }
 }

@@ -22,30 +22,30 @@ import { guarded, schemaOf } from "../fast-path-server.ts";
 
 const pageSize = 100;
 
-/** What a server with `serveSkills` has among its capabilities. */
+/** The capability of a server with `serveSkills`. */
 export const skillsCapability: Readonly<Record<string, { readonly directoryRead: true }>> = {
   [SKILLS_EXTENSION_ID]: { directoryRead: true },
 };
 
-/** Has a server answer the methods of the Skills extension (SEP-2640). */
-export function serveSkills(server: Server, shelf: SkillResources, cacheHint: CacheHint | undefined, log: Logger): void {
+/** Adds the handlers of the Skills extension (SEP-2640) to a server. */
+export function serveSkills(server: Server, resources: SkillResources, cacheHint: CacheHint | undefined, log: Logger): void {
   const hints = { ...cacheHint };
   server.setRequestHandler(SKILLS_LIST_METHOD, { params: page }, ({ cursor }) =>
     guarded(log, "the list of skills", async () => {
-      const { items, ...next } = cut(await shelf.list(), cursor);
+      const { items, ...next } = cut(await resources.list(), cursor);
       return { skills: items, ...next, ...hints };
     }),
   );
   server.setRequestHandler(SKILLS_GET_METHOD, { params: addressed }, ({ uri }) =>
     guarded(log, `skill ${uri}`, async () => {
-      const skill = await shelf.get(uri);
+      const skill = await resources.get(uri);
       if (skill === undefined) throw notServed(uri, "is not a skill of this server");
       return { skill, ...hints };
     }),
   );
   server.setRequestHandler(RESOURCES_DIRECTORY_READ_METHOD, { params: addressed }, ({ uri, cursor }) =>
     guarded(log, `folder ${uri}`, async () => {
-      const children = await shelf.directory(uri);
+      const children = await resources.directory(uri);
       if (children === undefined) throw notServed(uri, "is not a folder of this server");
       const { items, ...next } = cut(children, cursor);
       return { resources: items, ...next, ...hints };
@@ -58,7 +58,7 @@ interface Page<T> {
   readonly nextCursor?: string;
 }
 
-/** Goes on after the address that the cursor names, so that what comes or goes meanwhile repeats nothing. */
+/** Continues after the URI in the cursor, so that added or removed items repeat nothing. */
 function cut<T extends { readonly uri: string }>(all: readonly T[], cursor: string | undefined): Page<T> {
   const after = cursor === undefined ? "" : Buffer.from(cursor, "base64url").toString("utf8");
   if (cursor !== undefined && !/^\w+:\/\//.test(after)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid cursor");
@@ -90,7 +90,7 @@ function isOptionalText(value: unknown): boolean {
   return value === undefined || typeof value === "string";
 }
 
-/** A file or folder of a skill, as `resources/directory/read` lists it. */
+/** A file or folder of a skill, in the form of `resources/directory/read`. */
 interface SkillDirectoryEntry {
   readonly uri: string;
   readonly name: string;
@@ -98,15 +98,15 @@ interface SkillDirectoryEntry {
   readonly size?: number | undefined;
 }
 
-/** What was made of one skill, and of which files. */
-interface Shelved {
-  /** Under which its files are served. */
+/** The entry of one skill, and the files that it was created from. */
+interface CachedSkill {
+  /** The name under which its files are served. */
   readonly name: string;
   readonly resources: readonly Resource[];
   readonly entry: Promise<Skill | undefined>;
 }
 
-/** A file as it is served: its bytes are those of the disk, but for a SKILL.md that strict clients could not read. */
+/** A served file. It has the bytes of the disk, except a SKILL.md that strict clients could not read. */
 interface ServedFile {
   readonly path: string;
   readonly source: Resource;
@@ -116,15 +116,15 @@ const documentName = "SKILL.md";
 const directoryType = "inode/directory";
 
 /**
- * The skills of a session as the Skills extension (SEP-2640) serves them: an entry for each with the digests of its files,
- * made when somebody asks and kept until a file changes. What is read is held against its digest. The extension's clients
- * refuse names and front matter that are not those of the specification, so such a SKILL.md is served in a normalised
- * form, with the digest of that.
+ * The skills of a session in the form of the Skills extension (SEP-2640): an entry for each, with the digests of its files. Entries
+ * are created on demand and cached until a file changes, and every read file is compared with its digest. Clients of the extension
+ * refuse names and front matter that do not conform to the specification, so such a SKILL.md is served in a normalized form, with
+ * the digest of that form.
  */
 export class SkillResources {
   readonly #session: Session;
   readonly #log: Logger;
-  readonly #shelved = new WeakMap<SkillEntry, Shelved>();
+  readonly #cached = new WeakMap<SkillEntry, CachedSkill>();
   #named: { readonly skills: readonly SkillEntry[]; readonly served: ReadonlyMap<string, SkillEntry> } | undefined;
 
   constructor(session: Session, log: Logger) {
@@ -132,28 +132,28 @@ export class SkillResources {
     this.#log = log;
   }
 
-  /** By address, so that the order is always the same. */
+  /** All entries, sorted by URI. */
   async list(): Promise<readonly Skill[]> {
-    const entries = await Promise.all([...this.#served()].map(([name, skill]) => this.#shelve(name, skill).entry));
+    const entries = await Promise.all([...this.#served()].map(([name, skill]) => this.#cache(name, skill).entry));
     return entries.filter((entry) => entry !== undefined).sort((a, b) => (a.uri < b.uri ? -1 : 1));
   }
 
-  /** The entry whose SKILL.md has the address. */
+  /** The entry whose SKILL.md has this URI. */
   async get(uri: string): Promise<Skill | undefined> {
-    const entry = await this.#shelvedAt(uri)?.entry;
+    const entry = await this.#cachedAt(uri)?.entry;
     return entry?.uri === uri ? entry : undefined;
   }
 
-  /** What lies directly in a folder of a skill. Undefined: there is no such folder. */
+  /** The direct children of a folder of a skill. Undefined: there is no such folder. */
   async directory(uri: string): Promise<readonly SkillDirectoryEntry[] | undefined> {
-    const shelved = this.#shelvedAt(uri);
-    const entry = await shelved?.entry;
-    if (shelved === undefined || entry === undefined) return undefined;
+    const cached = this.#cachedAt(uri);
+    const entry = await cached?.entry;
+    if (cached === undefined || entry === undefined) return undefined;
     const prefix = `${uri.replace(/\/$/, "")}/`;
     const sizes = new Map(listedFiles(entry).map((file) => [file.uri, file.size]));
     const children = new Map<string, SkillDirectoryEntry>();
-    for (const { path, source } of filesOf(shelved.resources)) {
-      const address = addressOf(shelved.name, path);
+    for (const { path, source } of filesOf(cached.resources)) {
+      const address = addressOf(cached.name, path);
       if (!address.startsWith(prefix)) continue;
       const [name = "", ...deeper] = address.slice(prefix.length).split("/");
       const child = { uri: prefix + name, name: decodeURIComponent(name) };
@@ -164,24 +164,24 @@ export class SkillResources {
   }
 
   /**
-   * A file of a skill, if it is as the skill's entry says. Undefined: it belongs to no skill with an entry.
-   * @throws ProtocolError when it has changed since; the next request for the skill lists it again.
+   * Reads a file of a skill. Undefined: it belongs to no skill with an entry.
+   * @throws ProtocolError when it differs from its digest; the next request for the skill creates a new entry.
    */
   async read(uri: string): Promise<readonly ResourceContents[] | undefined> {
     const skill = this.#skillAt(uri);
-    const shelved = skill && this.#shelve(...skill);
-    const entry = await shelved?.entry;
-    if (skill === undefined || shelved === undefined || entry === undefined) return undefined;
+    const cached = skill && this.#cache(...skill);
+    const entry = await cached?.entry;
+    if (skill === undefined || cached === undefined || entry === undefined) return undefined;
     const listed = listedFiles(entry).find((file) => file.uri === uri);
-    const file = filesOf(shelved.resources).find(({ path }) => addressOf(shelved.name, path) === uri);
+    const file = filesOf(cached.resources).find(({ path }) => addressOf(cached.name, path) === uri);
     if (listed === undefined || file === undefined) return undefined;
-    const bytes = await readServed(shelved.name, skill[1], file, listed.digest);
+    const bytes = await readServed(cached.name, skill[1], file, listed.digest);
     if (digestOf(bytes) === listed.digest) return [toContents(uri, file.source.definition.mimeType, bytes)];
-    this.#shelved.delete(skill[1]);
+    this.#cached.delete(skill[1]);
     throw new ProtocolError(ProtocolErrorCode.InternalError, `${uri} has changed. Request the skill again.`, { uri });
   }
 
-  /** By the names under which they are served. */
+  /** The skills by the names under which they are served. */
   #served(): ReadonlyMap<string, SkillEntry> {
     const skills = this.#session.listSkills();
     if (this.#named?.skills !== skills) this.#named = { skills, served: nameServed(skills) };
@@ -194,19 +194,19 @@ export class SkillResources {
     return skill && [name, skill];
   }
 
-  #shelvedAt(uri: string): Shelved | undefined {
+  #cachedAt(uri: string): CachedSkill | undefined {
     const skill = this.#skillAt(uri);
-    return skill && this.#shelve(...skill);
+    return skill && this.#cache(...skill);
   }
 
-  #shelve(name: string, skill: SkillEntry): Shelved {
+  #cache(name: string, skill: SkillEntry): CachedSkill {
     const resources = skill.files?.resources ?? [];
-    const known = this.#shelved.get(skill);
-    // The list of its files is another as soon as one of them is.
+    const known = this.#cached.get(skill);
+    // The list of files is a new object when any file changes.
     if (known?.resources === resources && known.name === name) return known;
-    const shelved = { name, resources, entry: this.#makeEntry(name, skill, resources) };
-    this.#shelved.set(skill, shelved);
-    return shelved;
+    const cached = { name, resources, entry: this.#makeEntry(name, skill, resources) };
+    this.#cached.set(skill, cached);
+    return cached;
   }
 
   async #makeEntry(name: string, skill: SkillEntry, resources: readonly Resource[]): Promise<Skill | undefined> {
@@ -235,7 +235,7 @@ const scheme = "skill://";
 function nameServed(skills: readonly SkillEntry[]): ReadonlyMap<string, SkillEntry> {
   const names = new Set(skills.map(({ name }) => name));
   const served = new Map<string, SkillEntry>();
-  // Sorted, so that the same skill gets the plain name each time.
+  // Sorted, so that the same skill always gets the plain name.
   for (const skill of [...skills].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (skill.files === undefined || skill.hiddenFromModel === true) continue;
     const plain = servedName(skill.name);
@@ -245,19 +245,19 @@ function nameServed(skills: readonly SkillEntry[]): ReadonlyMap<string, SkillEnt
   return served;
 }
 
-/** The front matter of a skill's SKILL.md as clients read it, and the bytes that they are given. */
+/** The entry of a skill by its SKILL.md, and the served bytes of that file. */
 async function documentEntry(name: string, skill: SkillEntry, document: ServedFile): Promise<[Skill, Uint8Array]> {
   const written = await skill.read(document.source.origin.nativeName);
   try {
     return [await skillEntry(name, { [documentName]: written }), written];
   } catch {
-    // Clients would refuse it as it is written.
+    // Clients would refuse the original file.
     const bytes = normalized(name, skill, written);
     return [await skillEntry(name, { [documentName]: bytes }), bytes];
   }
 }
 
-/** A file as it is served: with the digest, if it is as it was listed. */
+/** The bytes of a served file. They match the digest if the file is unchanged. */
 async function readServed(name: string, skill: SkillEntry, { path, source }: ServedFile, digest: string): Promise<Uint8Array> {
   const written = await skill.read(source.origin.nativeName);
   return path !== documentName || digestOf(written) === digest ? written : normalized(name, skill, written);
@@ -267,7 +267,7 @@ function normalized(name: string, { description }: SkillEntry, written: Uint8Arr
   return Buffer.from(normalizeSkillDocument(decodeText(written, documentName).text, { name, description }));
 }
 
-/** By their paths as they are served. Of several spellings of SKILL.md the exact one counts, and the others are left out. */
+/** The files with their served paths. Of several spellings of SKILL.md the exact one is used, and the others are left out. */
 function filesOf(resources: readonly Resource[]): readonly ServedFile[] {
   const isDocument = ({ origin }: Resource): boolean => origin.nativeName.toLowerCase() === "skill.md";
   const document = resources.find(({ origin }) => origin.nativeName === documentName) ?? resources.find(isDocument);
@@ -295,7 +295,7 @@ function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 }
 
-/** By what the file holds, not by what it is called. */
+/** Chooses text or blob by the content of the file, not by its name. */
 function toContents(uri: string, mimeType: string | undefined, bytes: Uint8Array): ResourceContents {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const type = mimeType === undefined ? {} : { mimeType };
