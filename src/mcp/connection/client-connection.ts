@@ -23,7 +23,6 @@ import {
   type ObservedTransport,
   PendingRequest,
   type RequestStop,
-  type StoppedRequest,
 } from "./request-transport.ts";
 import { anything, type Sdk, type ServerLink } from "./server-link.ts";
 
@@ -48,7 +47,7 @@ export class ClientConnection implements McpConnection {
   readonly #hasHeaders: boolean;
 
   constructor(parts: ClientParts) {
-    const { client, link, options, sdk } = parts;
+    const { client, link, options, sdk, serverName } = parts;
     this.#parts = parts;
     this.era = client.getProtocolEra() ?? "legacy";
     this.protocolVersion = client.getNegotiatedProtocolVersion() ?? "";
@@ -58,7 +57,8 @@ export class ClientConnection implements McpConnection {
     this.#hasHeaders = this.era === "modern" && link.pid === undefined;
     const wantsLog = this.era === "modern" && this.capabilities["logging"] !== undefined;
     this.#exchange = new Exchange({ ...parts, meta: wantsLog ? { [sdk.LOG_LEVEL_META_KEY]: wantedLevel(options.log) } : {} });
-    this.#feed = this.#createFeed();
+    const request = (method: string, params: Json): Promise<Json> => this.request(method, params);
+    this.#feed = new ChangeFeed({ sdk, serverName, client, era: this.era, capabilities: this.capabilities, log: options.log, request });
     this.#listen(client);
     if (this.era === "legacy" && this.capabilities["logging"] !== undefined) void this.#setLogLevel();
   }
@@ -145,12 +145,6 @@ export class ClientConnection implements McpConnection {
     return false;
   }
 
-  #createFeed(): ChangeFeed {
-    const { sdk, serverName, client, options } = this.#parts;
-    const request = (method: string, params: Json): Promise<Json> => this.request(method, params);
-    return new ChangeFeed({ sdk, serverName, client, era: this.era, capabilities: this.capabilities, log: options.log, request });
-  }
-
   #listen(client: Client): void {
     const { sdk, serverName, link, options, inFlight } = this.#parts;
     client.setNotificationHandler("notifications/message", ({ params }) => logServerMessage(serverName, params, options.log));
@@ -234,7 +228,8 @@ class Exchange {
     const pending = new PendingRequest(method, ++this.#tokens, options, timeout);
     inFlight.add(pending);
     try {
-      const full = { ...params, _meta: this.#meta(params["_meta"], options.meta, pending.token) };
+      const own = isRecord(params["_meta"]) ? params["_meta"] : undefined;
+      const full = { ...params, _meta: { ...this.#parts.meta, ...own, ...options.meta, progressToken: pending.token } };
       // The SDK's own deadline would count the time in which a user is asked, and ignore progress.
       const sdkOptions: SdkRequestOptions = { signal: pending.signal, timeout: longestTimeout, headers };
       transport.expect(pending);
@@ -272,13 +267,12 @@ class Exchange {
     this.#parts.link.lose(this.#gone!);
   }
 
-  #meta(own: unknown, added: Json | undefined, progressToken: number): Json {
-    return { ...this.#parts.meta, ...(isRecord(own) ? own : undefined), ...added, progressToken };
-  }
-
   #explain(error: unknown, pending: PendingRequest): HostError {
     const { link, serverName, sdk } = this.#parts;
-    if (pending.stop !== undefined) return stopError(pending.method, pending.stop, serverName);
+    if (pending.stop !== undefined) {
+      const { why, message } = pending.stop;
+      return new HostError(stopCodes[why], `${pending.method} of the MCP server ${serverName} was aborted: ${message}.`);
+    }
     if (link.end !== undefined) return new HostError("MCP_CLOSED", link.end.message, { cause: error });
     const gone = this.#goneBy(error);
     if (gone !== undefined) {
@@ -300,10 +294,6 @@ const stopCodes: Readonly<Record<RequestStop, string>> = {
   broken: "MCP_CLOSED",
   unreadable: "MCP_ANSWER",
 };
-
-function stopError(method: string, { why, message }: StoppedRequest, serverName: string): HostError {
-  return new HostError(stopCodes[why], `${method} of the MCP server ${serverName} was aborted: ${message}.`);
-}
 
 const longestText = 2000;
 

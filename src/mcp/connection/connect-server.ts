@@ -1,4 +1,4 @@
-import { isAbsolute, resolve } from "node:path";
+import { resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
 import { settlesWithin } from "../../base/wait-for.ts";
 import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
@@ -73,7 +73,12 @@ function attempt(tries: Tries, era: ProtocolEra | undefined, probeTimeout: numbe
 
 async function start({ sdk, spec, options }: Tries, shake: Omit<HandshakeOptions, "serverName">): Promise<Handshake> {
   if (shake.signal?.aborted === true) return failed("MCP_CANCELLED", `Connecting to the MCP server ${spec.name} was cancelled.`);
-  const spawned = await spawnProcess({ command: spec.command, args: spec.args, cwd: folderOf(spec, options), env: spec.env });
+  const spawned = await spawnProcess({
+    command: spec.command,
+    args: spec.args,
+    cwd: resolve(options.workingDirectory, spec.cwd ?? "."),
+    env: spec.env,
+  });
   if (spawned.kind !== "spawned") return failed("MCP_NOT_STARTED", `The MCP server ${spec.name} did not start. ${spawned.message}`);
   const link = new StdioTransport(spawned.process, {
     serverName: spec.name,
@@ -82,11 +87,6 @@ async function start({ sdk, spec, options }: Tries, shake: Omit<HandshakeOptions
     onStderr: options.onStderr,
   });
   return await shakeHands(sdk, link, options, { serverName: spec.name, ...shake });
-}
-
-function folderOf(spec: LocalServerSpec, { workingDirectory }: ConnectOptions): string {
-  if (spec.cwd === undefined) return workingDirectory;
-  return isAbsolute(spec.cwd) ? spec.cwd : resolve(workingDirectory, spec.cwd);
 }
 
 function mayRetry({ error }: FailedHandshake): boolean {
@@ -107,7 +107,7 @@ const remoteProbeMs = 10_000;
 
 /** Connects over Streamable HTTP in the era that the server speaks, or else over the older transport with server-sent events. */
 async function connectRemote(spec: RemoteServerSpec, options: ConnectOptions): Promise<McpConnection> {
-  if (!isAddress(spec.url)) {
+  if (!URL.canParse(spec.url) || !/^https?:$/.test(new URL(spec.url).protocol)) {
     throw new HostError("MCP_NOT_STARTED", `The URL of the MCP server ${spec.name} is not an http or https URL.`);
   }
   const sdk = await loadSdk();
@@ -141,8 +141,4 @@ function wantsPlain(error: HostError, sdk: Sdk): boolean {
 function knowsNoPost(error: HostError, sdk: Sdk): boolean {
   const status = httpStatusOf(error, sdk);
   return status !== undefined && status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status);
-}
-
-function isAddress(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

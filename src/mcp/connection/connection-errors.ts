@@ -10,7 +10,7 @@ import type { Sdk } from "./server-link.ts";
 export function toConnectionError(error: unknown, sdk: Sdk, serverName: string): HostError {
   const own = causes(error).find((cause) => cause instanceof HostError);
   if (own instanceof HostError) return own;
-  if (isUnauthorized(error, sdk)) {
+  if (causes(error).some((cause) => cause instanceof sdk.UnauthorizedError) || httpStatusOf(error, sdk) === 401) {
     return new HostError("MCP_UNAUTHORIZED", `The MCP server ${serverName} requires sign-in (HTTP 401).`, { cause: error });
   }
   const status = httpStatusOf(error, sdk);
@@ -19,7 +19,16 @@ export function toConnectionError(error: unknown, sdk: Sdk, serverName: string):
     return new HostError("MCP_ANSWER", text, { cause: error });
   }
   if (error instanceof sdk.ProtocolError) return new HostError("MCP_ERROR", error.message, { cause: error });
-  if (error instanceof sdk.SdkError) return sdkError(error, sdk, serverName);
+  if (error instanceof sdk.SdkError) {
+    const { ConnectionClosed, NotConnected, RequestTimeout } = sdk.SdkErrorCode;
+    if (error.code === ConnectionClosed || error.code === NotConnected) {
+      return new HostError("MCP_CLOSED", `The connection to the MCP server ${serverName} has ended.`, { cause: error });
+    }
+    if (error.code === RequestTimeout) {
+      return new HostError("MCP_TIMEOUT", `The MCP server ${serverName} did not answer in time.`, { cause: error });
+    }
+    return new HostError("MCP_ANSWER", `The MCP server ${serverName} sent an invalid answer: ${firstLine(error)}`, { cause: error });
+  }
   const network = networkCodeOf(error);
   if (network !== undefined) {
     return new HostError("MCP_CLOSED", `The request to the MCP server ${serverName} failed (${network}).`, { cause: error });
@@ -43,21 +52,6 @@ export function isUnreachable(error: unknown): boolean {
 }
 
 const unreachable = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
-
-function isUnauthorized(error: unknown, sdk: Sdk): boolean {
-  return causes(error).some((cause) => cause instanceof sdk.UnauthorizedError) || httpStatusOf(error, sdk) === 401;
-}
-
-function sdkError(error: Error & { readonly code: unknown }, sdk: Sdk, serverName: string): HostError {
-  const { ConnectionClosed, NotConnected, RequestTimeout } = sdk.SdkErrorCode;
-  if (error.code === ConnectionClosed || error.code === NotConnected) {
-    return new HostError("MCP_CLOSED", `The connection to the MCP server ${serverName} has ended.`, { cause: error });
-  }
-  if (error.code === RequestTimeout) {
-    return new HostError("MCP_TIMEOUT", `The MCP server ${serverName} did not answer in time.`, { cause: error });
-  }
-  return new HostError("MCP_ANSWER", `The MCP server ${serverName} sent an invalid answer: ${firstLine(error)}`, { cause: error });
-}
 
 function networkCodeOf(error: unknown): string | undefined {
   for (const cause of causes(error)) {

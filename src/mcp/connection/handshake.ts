@@ -38,7 +38,8 @@ export async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOpt
   const inFlight = new InFlight();
   const frames = createFrameLog(serverName, options.log, options.onFrame);
   const transport = new (link.pid === undefined ? ObservedTransport : ObservedPipe)(link, { frames, inFlight });
-  const requests = createRequests(serverName, options);
+  const { workingDirectory, log, answers, extensions } = options;
+  const requests = new ServerRequests({ serverName, workingDirectory, log, policy: options.requests, answers, extensions });
   const { TolerantClient } = await import("./tolerant-client.ts");
   const client = new TolerantClient({ requests, inFlight, probeTimeout: shake.probeTimeout });
   const limits = new HandshakeLimits(link, shake, options);
@@ -83,11 +84,6 @@ class HandshakeLimits implements Disposable {
   [Symbol.dispose](): void {
     for (const part of this.#parts) part[Symbol.dispose]();
   }
-}
-
-function createRequests(serverName: string, options: ConnectOptions): ServerRequests {
-  const { workingDirectory, log, requests, answers, extensions } = options;
-  return new ServerRequests({ serverName, workingDirectory, log, policy: requests, answers, extensions });
 }
 
 /** Stops the clocks of all requests while the user signs in. */

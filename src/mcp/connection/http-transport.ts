@@ -177,7 +177,9 @@ function limitedBody(
       }
       bytes = count(next.value, bytes);
       if (bytes <= options.maxMessageBytes) return controller.enqueue(next.value);
-      controller.error(tooLong(options));
+      const { serverName, maxMessageBytes } = options;
+      const text = `The MCP server ${serverName} sent a message of more than ${maxMessageBytes} bytes, which was ignored.`;
+      controller.error(new HostError("MCP_ANSWER", text));
       done();
       await reader.cancel();
     },
@@ -204,11 +206,4 @@ function eventCounter(): Count {
 
 function isLineBreak(byte: number | undefined): boolean {
   return byte === 0x0a || byte === 0x0d;
-}
-
-function tooLong({ serverName, maxMessageBytes }: GuardOptions): HostError {
-  return new HostError(
-    "MCP_ANSWER",
-    `The MCP server ${serverName} sent a message of more than ${maxMessageBytes} bytes, which was ignored.`,
-  );
 }

@@ -113,12 +113,11 @@ function valueAt(root: Json, path: readonly string[]): unknown {
 
 function headerText(value: unknown): string | undefined {
   if (typeof value === "boolean") return String(value);
-  if (typeof value === "number") return Number.isSafeInteger(value) || !Number.isInteger(value) ? finiteText(value) : undefined;
+  if (typeof value === "number") {
+    const isExact = Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
+    return isExact ? String(value) : undefined;
+  }
   if (typeof value !== "string") return undefined;
   const isSafe = /^[\x20-\x7e\t]+$/.test(value) && value === value.trim() && !/^=\?base64\?.*\?=$/s.test(value);
   return isSafe ? value : `=?base64?${Buffer.from(value, "utf8").toString("base64")}?=`;
-}
-
-function finiteText(value: number): string | undefined {
-  return Number.isFinite(value) ? String(value) : undefined;
 }

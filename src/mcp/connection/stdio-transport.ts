@@ -96,7 +96,13 @@ export class StdioTransport implements ServerLink {
 
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#end !== undefined) return Promise.reject(new HostError("MCP_CLOSED", this.#end.message));
-    if (this.#outgoing === "") queueMicrotask(() => this.#flush());
+    if (this.#outgoing === "")
+      queueMicrotask(() => {
+        // Messages of one turn of the event loop are written at once.
+        const text = this.#outgoing;
+        this.#outgoing = "";
+        if (this.#end === undefined) this.#process.stdin.write(text);
+      });
     this.#outgoing += `${JSON.stringify(message)}\n`;
     return this.#process.stdin.writableNeedDrain ? this.#drain() : Promise.resolve();
   }
@@ -109,13 +115,6 @@ export class StdioTransport implements ServerLink {
   close(): Promise<void> {
     this.#finish({ reason: "closed", message: `The connection to the MCP server ${this.#options.serverName} was closed.` });
     return this.#stop();
-  }
-
-  /** Messages of one turn of the event loop are written at once. */
-  #flush(): void {
-    const text = this.#outgoing;
-    this.#outgoing = "";
-    if (this.#end === undefined) this.#process.stdin.write(text);
   }
 
   #drain(): Promise<void> {

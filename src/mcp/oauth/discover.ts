@@ -106,6 +106,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
+    // Not JSON: counts as absent.
     return undefined;
   }
 }

@@ -129,16 +129,12 @@ async function connectKnowing(
   try {
     return await connect(spec, { workingDirectory, signal, timeout, prior: known, onStderr });
   } catch (error) {
-    if (known === undefined || signal.aborted || isNoMatterOfProtocol(error)) throw error;
+    if (known === undefined || signal.aborted || ["MCP_UNAUTHORIZED", "MCP_NOT_STARTED"].includes(codeOf(error))) throw error;
     history.forgetProtocol();
     // A server that did not answer for so long is not asked again at once.
     if (codeOf(error) === "MCP_TIMEOUT") throw error;
     return await connect(spec, { workingDirectory, signal, timeout, prior: undefined, onStderr });
   }
-}
-
-function isNoMatterOfProtocol(error: unknown): boolean {
-  return ["MCP_UNAUTHORIZED", "MCP_NOT_STARTED"].includes(codeOf(error));
 }
 
 function codeOf(error: unknown): string {

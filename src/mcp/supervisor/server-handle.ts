@@ -133,6 +133,10 @@ function isStartable(spec: McpServerSpec | UnconfiguredServer): spec is McpServe
 }
 
 function restingStatus(spec: McpServerSpec | UnconfiguredServer, state: ServerState, since: number): SharedServerStatus {
+  const unused = "Its configuration selects none of its tools (tools: []), so it is not started.";
+  const error = isConfigured(spec)
+    ? { code: "MCP_DISABLED", message: spec.isDisabled ? "It is disabled in its configuration." : unused }
+    : { code: "MCP_UNCONFIGURED", message: spec.reason };
   return {
     name: spec.name,
     id: undefined,
@@ -140,7 +144,7 @@ function restingStatus(spec: McpServerSpec | UnconfiguredServer, state: ServerSt
     state,
     since,
     failures: 0,
-    error: { code: isConfigured(spec) ? "MCP_DISABLED" : "MCP_UNCONFIGURED", message: restingReason(spec) },
+    error,
     retryAt: undefined,
     stderrTail: "",
     pid: undefined,
@@ -150,13 +154,6 @@ function restingStatus(spec: McpServerSpec | UnconfiguredServer, state: ServerSt
     startedIn: undefined,
     users: 0,
   };
-}
-
-function restingReason(spec: McpServerSpec | UnconfiguredServer): string {
-  if (!isConfigured(spec)) return spec.reason;
-  return spec.isDisabled
-    ? "It is disabled in its configuration."
-    : "Its configuration selects none of its tools (tools: []), so it is not started.";
 }
 
 type Spec = McpServerSpec | UnconfiguredServer;
@@ -203,7 +200,14 @@ export class Lease implements ServerLease {
   update(specs: readonly Spec[]): void {
     if (this.#isDisposed) return;
     const before = new Map(this.#servers.map((server) => [canonicalJson(server.spec), server]));
-    const next = specs.map((spec) => take(before, canonicalJson(spec)) ?? this.#make(spec));
+    const next = specs.map((spec) => {
+      const key = canonicalJson(spec);
+      const kept = before.get(key);
+      before.delete(key);
+      if (kept !== undefined) return kept;
+      const shared = isStartable(spec) ? this.#parts.sharedServerOf(spec) : undefined;
+      return new ServerHandle(spec, shared, this.#parts.clock.now(), (change) => this.#changes.emit("change", change));
+    });
     this.#servers = Object.freeze(next);
     // Released last: a connection that is still used must not be without users in between.
     for (const server of before.values()) server.release();
@@ -221,15 +225,4 @@ export class Lease implements ServerLease {
     this.#changes.clear();
     this.#parts.disposed();
   }
-
-  #make(spec: Spec): ServerHandle {
-    const shared = isStartable(spec) ? this.#parts.sharedServerOf(spec) : undefined;
-    return new ServerHandle(spec, shared, this.#parts.clock.now(), (change) => this.#changes.emit("change", change));
-  }
-}
-
-function take<T>(from: Map<string, T>, key: string): T | undefined {
-  const found = from.get(key);
-  from.delete(key);
-  return found;
 }

@@ -27,17 +27,14 @@ function realFolder(folder: string): string {
  * spec, whose contents the result does not reveal.
  */
 export function identityOf(spec: McpServerSpec): string {
-  return sha256(canonicalJson(spec.type === "stdio" ? localFacts(spec) : remoteFacts(spec)));
-}
-
-function localFacts({ type, command, args, env, cwd }: Extract<McpServerSpec, { type: "stdio" }>): object {
-  return { type, command, args, env, cwd };
-}
-
-function remoteFacts({ type, name, url, headers, oauth }: Exclude<McpServerSpec, { type: "stdio" }>): object {
+  if (spec.type === "stdio") {
+    const { type, command, args, env, cwd } = spec;
+    return sha256(canonicalJson({ type, command, args, env, cwd }));
+  }
+  const { type, name, url, headers, oauth } = spec;
   // Header names are case-insensitive (RFC 9110, 5.1).
   const lowered = Object.entries(headers).map(([header, value]) => [header.toLowerCase(), value]);
   const isAuthorized = lowered.some(([header]) => header === "authorization");
   // Users sign in to a server by its name: two names with the same address can be two accounts.
-  return { type, url, headers: lowered.sort(), oauth, account: isAuthorized ? undefined : name };
+  return sha256(canonicalJson({ type, url, headers: lowered.sort(), oauth, account: isAuthorized ? undefined : name }));
 }

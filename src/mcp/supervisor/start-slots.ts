@@ -21,8 +21,20 @@ export class StartSlots {
   /** Disposing releases the slot. Rejects with the signal's reason. */
   async take(signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
-    if (this.#taken >= this.#max) await this.#turn(signal);
-    else this.#taken += 1;
+    if (this.#taken >= this.#max) {
+      let aborted: Disposable | undefined;
+      await new Promise<void>((resolve, reject) => {
+        const take = (): void => {
+          this.#waiting.delete(take);
+          resolve();
+        };
+        this.#waiting.add(take);
+        aborted = onAbort(signal, () => {
+          if (this.#waiting.delete(take)) reject(signal.reason);
+        });
+      });
+      aborted?.[Symbol.dispose]();
+    } else this.#taken += 1;
     return this.#hold();
   }
 
@@ -39,20 +51,5 @@ export class StartSlots {
     };
     const timer = this.#clock.after(this.#holdFor, giveUp);
     return { [Symbol.dispose]: giveUp };
-  }
-
-  async #turn(signal: AbortSignal): Promise<void> {
-    let aborted: Disposable | undefined;
-    await new Promise<void>((resolve, reject) => {
-      const take = (): void => {
-        this.#waiting.delete(take);
-        resolve();
-      };
-      this.#waiting.add(take);
-      aborted = onAbort(signal, () => {
-        if (this.#waiting.delete(take)) reject(signal.reason);
-      });
-    });
-    aborted?.[Symbol.dispose]();
   }
 }

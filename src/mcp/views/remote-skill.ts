@@ -141,6 +141,7 @@ function toText(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
+    // Not UTF-8.
     return undefined;
   }
 }

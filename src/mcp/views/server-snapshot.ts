@@ -33,6 +33,9 @@ export function snapshotOf(servers: readonly ServerFeatures[], before: ServerVie
   if (sameList(before.servers, servers) === before.servers) return before;
   const all = <T>(list: (offer: ServerFeatures) => readonly T[], known: readonly T[]): readonly T[] =>
     sameList(known, servers.flatMap(list));
+  const instructions = servers.flatMap(({ name: server, instructions: text }) =>
+    text === undefined ? [] : [Object.freeze({ server, text })],
+  );
   return Object.freeze({
     servers: Object.freeze(servers),
     tools: all((offer) => offer.tools, before.tools),
@@ -40,16 +43,8 @@ export function snapshotOf(servers: readonly ServerFeatures[], before: ServerVie
     prompts: all((offer) => offer.prompts, before.prompts),
     resources: all((offer) => offer.resources, before.resources),
     resourceTemplates: all((offer) => offer.resourceTemplates, before.resourceTemplates),
-    instructions: sameList(before.instructions, servers.flatMap(saidBy), isSameSaying),
+    instructions: sameList(before.instructions, instructions, (a, b) => a.server === b.server && a.text === b.text),
     held: all((offer) => offer.held, before.held),
     diagnostics: all<Diagnostic>((offer) => offer.diagnostics, before.diagnostics),
   });
-}
-
-function saidBy({ name: server, instructions: text }: ServerFeatures): readonly StatedInstructions[] {
-  return text === undefined ? [] : [Object.freeze({ server, text })];
-}
-
-function isSameSaying(a: StatedInstructions, b: StatedInstructions): boolean {
-  return a.server === b.server && a.text === b.text;
 }

@@ -176,15 +176,12 @@ interface NamesOfSet {
 function asShown(shown: HeldDefinition, held: readonly HeldDefinition[]): HeldDefinition {
   const current = held.find(({ kind, name }) => kind === shown.kind && name === shown.name);
   if (current?.digest === shown.digest || (current === undefined && shown.kind === "skill")) return shown;
-  throw changedAgain(shown);
+  const { server, kind, name } = shown;
+  const what = name === "" ? kind : `${kind} ${JSON.stringify(name)}`;
+  throw new HostError("MCP_CHANGED_AGAIN", `The ${what} of MCP server "${server}" has changed since it was shown. Review it again.`);
 }
 
 function defaultHowTo({ server, name }: HeldDefinition): string {
   const what = name === "" ? JSON.stringify(server) : `${JSON.stringify(server)}, ${JSON.stringify(name)}`;
   return `To accept the change, call host.approveServer(${what}).`;
-}
-
-function changedAgain({ server, kind, name }: HeldDefinition): HostError {
-  const what = name === "" ? kind : `${kind} ${JSON.stringify(name)}`;
-  return new HostError("MCP_CHANGED_AGAIN", `The ${what} of MCP server "${server}" has changed since it was shown. Review it again.`);
 }
