@@ -35,7 +35,7 @@ test("prints what the server's model says, with the calls of the skills' tools b
   expect(offered).not.toContain("view");
 });
 
-test("denies what nobody allowed, and says how to allow it", async () => {
+test("denies calls that are not allowed, and says how to allow them", async () => {
   backend.answer({ toolCalls: [call] }, { content: "That was not to be." });
   const { code, stdout, stderr } = await agent();
   expect({ code, stdout }).toEqual({ code: 0, stdout: "That was not to be.\n" });
@@ -65,7 +65,7 @@ test("agent --json prints events and an envelope", async () => {
   });
 });
 
-test("agent reports that nobody is signed in", async () => {
+test("agent reports that the user is not signed in", async () => {
   backend.refuse();
   const { code, stderr } = await agent("--yes");
   expect(code).toBe(1);

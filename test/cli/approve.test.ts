@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type CliSetup, runCli, type Workplace, workplace } from "./run-cli.ts";
 
-/** A server that tells of its tool what its environment says. */
+/** A server whose tool has the description in its environment. */
 const server = `
 import { createInterface } from "node:readline";
 const tool = { name: "weather", description: process.env.SAYS, inputSchema: { type: "object" } };

@@ -124,7 +124,7 @@ describe("check", () => {
     expect(JSON.parse(stdout).data).toMatchObject({ plugins: [{ name: "p", dialect: "cursor", skills: ["a"] }], counts: { skills: 1 } });
   });
 
-  test("lists a marketplace, checks the plugins that lie in it, and tells entries that cannot be used", async () => {
+  test("lists a marketplace, checks the plugins in it, and reports unusable entries", async () => {
     using place = placeWith(["marketplace"], {});
     const { code, stdout } = await runCli(["check", "bundles/marketplace", "--json"], { cwd: place.path, env: env(place) });
     const { data, diagnostics } = JSON.parse(stdout);
@@ -136,7 +136,7 @@ describe("check", () => {
     expect(diagnostics.filter((found: { code: string }) => found.code === "MARKETPLACE_ENTRY")).toHaveLength(2);
   });
 
-  test("tells a path that is no folder, and one that is not there", async () => {
+  test("reports a path that is not a folder, and a missing one", async () => {
     using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
     const file = await runCli(["check", "skills/a/SKILL.md"], { cwd: place.path });
     expect([file.code, file.stdout]).toEqual([1, expect.stringContaining("skills/a/SKILL.md error SKILLS_NOT_DIRECTORY")]);
@@ -144,7 +144,7 @@ describe("check", () => {
     expect([gone.code, gone.stdout]).toEqual([1, expect.stringContaining("nowhere error SKILLS_DIRECTORY_MISSING")]);
   });
 
-  test("--strict tells folders in which other hosts find no SKILL.md", async () => {
+  test("--strict reports folders in which other hosts find no SKILL.md", async () => {
     using place = workplace({
       "skills/a/skill.json": '{"name":"a","description":"Does a thing that is wanted."}',
       "skills/b/Skill.md": skillDocument("b"),

@@ -15,7 +15,7 @@ export default defineTool("asks", { description: "Asks the person in front of th
   "skills/a/tools/echo.ts": `import { defineTool } from "skillhost";
 export default defineTool("echo", { description: "Gives its arguments back as they came.",
   parameters: { type: "object", properties: {}, additionalProperties: true }, handler: (args) => args });`,
-  "skills/a/tools/declared.json": JSON.stringify({ name: "declared", description: "Answered by whoever is attached." }),
+  "skills/a/tools/declared.json": JSON.stringify({ name: "declared", description: "Answered by an attached client." }),
 };
 
 test("calls a tool and prints what a model would read", async () => {
@@ -48,7 +48,7 @@ test("takes arguments from --arg, as JSON where they parse and as text otherwise
   expect(JSON.parse(stdout)).toEqual({ kept: 1, n: 5, list: [1], text: "a=b", quoted: "7" });
 });
 
-test("takes arguments from stdin when it is told to, or when something is piped in and nothing else is given", async () => {
+test("takes arguments from stdin when asked to, or when input is piped and nothing else is given", async () => {
   using place = workplace(files);
   const setup = { cwd: place.path, stdin: '{"name":"Bea"}\n' };
   expect((await runCli(["call", "greet", "-", "--yes"], setup)).stdout).toBe("Hello Bea\n");
@@ -59,7 +59,7 @@ test("takes arguments from stdin when it is told to, or when something is piped 
 
 test.each([
   ["JSON that does not parse", ["{name: 1}"], "(1:2)"],
-  ["JSON that is no object", ["[1]"], "must be a JSON object"],
+  ["JSON that is not an object", ["[1]"], "must be a JSON object"],
   ["an --arg without a value", ["--arg", "name"], "the form name=value"],
 ])("call refuses %s as wrong usage", async (_what, argv, said) => {
   using place = workplace(files);
@@ -68,7 +68,7 @@ test.each([
   expect(stderr).toContain(said);
 });
 
-test("denies a call when there is nobody to ask, and says how to allow it", async () => {
+test("denies a call when the user cannot be asked, and says how to allow it", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["call", "greet", "{}"], { cwd: place.path });
   expect(code).toBe(1);
@@ -138,7 +138,7 @@ test("call --json prints the whole result", async () => {
   });
 });
 
-test("tells why a tool failed on stderr, and what a model would read on stdout", async () => {
+test("prints why a tool failed to stderr, and what a model would read to stdout", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["call", "fails", "{}", "--yes"], { cwd: place.path });
   expect(code).toBe(1);
@@ -163,7 +163,7 @@ test("offers the nearest names for a tool that is not there, and explains one th
   expect(disabled.stderr).toContain('run "skillhost explain greet"');
 });
 
-test("does not wait for somebody to answer a tool without a handler", async () => {
+test("does not wait for a client to answer a tool without a handler", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["call", "declared", "{}", "--yes"], { cwd: place.path });
   expect(code).toBe(1);
@@ -173,7 +173,7 @@ test("does not wait for somebody to answer a tool without a handler", async () =
 test("cancels the call on Ctrl-C, and when its time is up", async () => {
   using place = workplace(files);
   const running = startCli(["call", "slow", "{}", "--yes"], { cwd: place.path });
-  // Tools run in this process, so that one can tell when it is at work.
+  // Tools run in this process, so the test can observe when one is running.
   Object.assign(globalThis, { slowHasStarted: () => running.interrupt() });
   const stopped = await running.done;
   Object.assign(globalThis, { slowHasStarted: undefined });

@@ -43,7 +43,7 @@ test("says how files in Python become tools, and that nothing ran them", async (
   expect(stdout).not.toContain("no problems found");
 });
 
-test("tells, as list does, of a skill that holds more files than clients are given", async () => {
+test("reports, as list does, a skill with more files than clients receive", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/b/SKILL.md": skillDocument("b") });
   for (let index = 0; index < 512; index++) place.write(`skills/b/data/${index}.txt`, "");
   for (const command of ["check", "list"]) {

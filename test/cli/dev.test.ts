@@ -35,7 +35,7 @@ test("says what is loaded, then each change in one line: when, what, why, how lo
   });
 });
 
-test("tells of a save that does not load, with its place, that the last good one serves on, and when it is mended", async () => {
+test("reports a save that does not load, with its place, that the last working version stays active, and when it is fixed", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));
@@ -52,7 +52,7 @@ test("tells of a save that does not load, with its place, that the last good one
   expect((await dev.done).code).toBe(0);
 });
 
-test("says when an earlier fault is mended by going back to what worked", async () => {
+test("reports that an earlier error is fixed by restoring what worked", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));
@@ -112,7 +112,7 @@ test("with --watch never loads, prints and ends; a fault makes the exit code 1",
   expect(bad.stdout).toContain("error MODULE_SYNTAX");
 });
 
-test("with --watch auto goes on only on a terminal", async () => {
+test("with --watch auto keeps watching only on a terminal", async () => {
   using place = workplace(files);
   expect((await runCli(["dev", "--watch", "auto"], { cwd: place.path })).code).toBe(0);
   const dev = startCli(["dev", "--watch", "auto"], { cwd: place.path, ...terminal });
@@ -133,7 +133,7 @@ test("uses marks that every terminal has where it is not known to have others", 
   await dev.done;
 });
 
-test("tells of a new file that does not load beside those that do, and when it is mended or gone", async () => {
+test("reports a new file that does not load beside working ones, and when it is fixed or removed", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));

@@ -86,7 +86,7 @@ describe("for each MCP server the steps that show where it fails", () => {
     });
   });
 
-  test("remote ones that are not there, or want somebody to sign in", async () => {
+  test("remote ones that are unreachable, or require a sign-in", async () => {
     const http = createServer((_request, response) => void response.writeHead(401, { "www-authenticate": "Bearer" }).end());
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void http.close());
@@ -158,7 +158,7 @@ test("prints what it looked at and what it found for people", async () => {
   expect(stdout).toMatch(/^Found 2 errors\.\n$/m);
 });
 
-test("counts the calls that the sessions kept tell of", async () => {
+test("counts the calls in stored sessions", async () => {
   const id = "s-1";
   const event = (type: string, data: object, index: number) =>
     JSON.stringify({ id: `e${index}`, timestamp: "2026-01-01T00:00:00.000Z", parentId: index === 0 ? null : `e${index - 1}`, type, data });

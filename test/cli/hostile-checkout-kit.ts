@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** A checkout by a stranger, beside the home of whoever checked it out and a folder of theirs with nothing to do with it. */
+/** A checkout of a stranger's project, the home of the user who checked it out, and an unrelated folder of that user. */
 export interface HostileCheckout extends Disposable {
   readonly folder: string;
   /** The user's folder for skillhost. */

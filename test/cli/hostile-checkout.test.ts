@@ -26,10 +26,10 @@ function leaves(command: Command, names: readonly string[] = []): readonly strin
 }
 
 /**
- * How each command is called. `asks`: it runs code of the project, so it asks first; `tells`: it shows the project without
+ * How each command is called. `asks`: it runs code of the project, so it asks first; `shows`: it shows the project without
  * running it, and says so; `neither`: it has nothing to do with what would run.
  */
-const calls: Readonly<Record<string, readonly [kind: "asks" | "tells" | "neither", argv: string]>> = {
+const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither", argv: string]>> = {
   dev: ["asks", "dev --watch never"],
   call: ["asks", "call evil {} --yes"],
   mcp: ["asks", "mcp --yes"],
@@ -38,10 +38,10 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "tells" | "neither
   logout: ["asks", "logout evil"],
   run: ["asks", "run hello --yes --model m --base-url http://127.0.0.1:9/v1"],
   agent: ["asks", "agent hello --yes --server /nowhere"],
-  list: ["tells", "list"],
-  explain: ["tells", "explain evil"],
+  list: ["shows", "list"],
+  explain: ["shows", "explain evil"],
   check: ["neither", "check"],
-  doctor: ["tells", "doctor --timeout 2000"],
+  doctor: ["shows", "doctor --timeout 2000"],
   "new skill": ["neither", "new skill fresh"],
   "new tool": ["neither", "new tool fresh --skill evil"],
   "new plugin": ["neither", "new plugin fresh"],
@@ -65,14 +65,14 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "tells" | "neither
 };
 
 /** The same commands with what has more of the project run. */
-const more: readonly (readonly ["asks" | "tells" | "neither", string])[] = [
+const more: readonly (readonly ["asks" | "shows" | "neither", string])[] = [
   ["asks", "lock --run"],
   ["asks", "verify --run"],
   ["asks", "run hello --agent evil --model m --base-url http://127.0.0.1:9/v1"],
   ["asks", "mcp --http 0 --agent evil"],
   ["asks", "call evil {} --json"],
-  ["tells", "list --json"],
-  ["tells", "explain spawns --available *"],
+  ["shows", "list --json"],
+  ["shows", "explain spawns --available *"],
   ["neither", "check --strict"],
   ["neither", "pack skills/evil --dry-run"],
 ];
@@ -84,7 +84,7 @@ test("the table below has every command that there is", () => {
   expect(leaves(createProgram(() => {})).toSorted()).toEqual(Object.keys(calls).toSorted());
 });
 
-describe.each(places)("in a checkout that nobody trusts, configured by %s,", (place) => {
+describe.each(places)("in an untrusted checkout, configured by %s,", (place) => {
   test.each(all)("%s: %s runs nothing of it and writes nothing outside of it", async (kind, argv) => {
     using hostile = checkout(place);
     const before = hostile.outside();
@@ -204,7 +204,7 @@ describe("consent is given", () => {
   });
 });
 
-test("a runtime for the Copilot SDK makes a session without what nobody trusts, and says so", async () => {
+test("a runtime for the Copilot SDK creates a session without untrusted code, and says so", async () => {
   using hostile = checkout();
   const before = hostile.outside();
   const served = await createAndCall(hostile, []);

@@ -58,7 +58,7 @@ test("writes control characters of skills as escapes, so that they cannot repain
   expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
 });
 
-test("colours only for a terminal, unless it is told otherwise", async () => {
+test("colours only for a terminal, unless configured otherwise", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const coloured = async (argv: string[], isTTY: boolean, env = {}): Promise<boolean> =>
     (await runCli(["list", ...argv], { cwd: place.path, isTTY, env })).stdout.includes("\u001b[");

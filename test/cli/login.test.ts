@@ -55,7 +55,7 @@ describe("login", () => {
     expect(readdirSync(place.at("home/oauth"))).toHaveLength(1);
   });
 
-  test("asks for nothing when the last sign-in still holds, and signs in anew with --again", async () => {
+  test("asks for nothing while the last sign-in is valid, and signs in again with --again", async () => {
     const { run, authorization } = await setting();
     await run(["login", "notes"]);
     const { code, stdout, stderr } = await run(["login", "notes"]);
@@ -87,7 +87,7 @@ describe("login", () => {
     expect(code).toBe(0);
   });
 
-  test("fails when somebody declines, and says so", async () => {
+  test("fails when the user declines, and says so", async () => {
     const { run, authorization } = await setting();
     authorization.decline = "access_denied";
     const { code, stderr } = await run(["login", "notes"]);
@@ -95,7 +95,7 @@ describe("login", () => {
     expect(stderr).toContain('the authorization server answered "access_denied"');
   });
 
-  test("an unknown server, and one without a sign-in, are told", async () => {
+  test("an unknown server, and one without a sign-in, are reported", async () => {
     const { run } = await setting();
     const unknown = await run(["login", "nowhere"]);
     expect(unknown.code).toBe(1);

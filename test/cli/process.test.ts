@@ -49,7 +49,7 @@ test("follows edits in a process of its own, and ends with 0 on Ctrl-C", async (
   expect(await once(child, "close")).toEqual([0, null]);
 });
 
-test("ends when nobody reads what it prints any more", async () => {
+test("ends when the reader of its output has gone", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
   await linesOf(child)();
@@ -59,7 +59,7 @@ test("ends when nobody reads what it prints any more", async () => {
   expect(await closed).toEqual([0, null]);
 });
 
-test("goes on when a skill's code fails outside of any call, and says so", async () => {
+test("keeps running when a skill's code fails outside of any call, and says so", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
   const next = linesOf(child);
@@ -97,7 +97,7 @@ test("is not ended by a module that calls process.exit while it loads", async ()
   expect(diagnostics).toMatchObject([{ code: "MODULE_EXITED" }]);
 });
 
-test("reads arguments from a pipe and denies what nobody can be asked about", async () => {
+test("reads arguments from a pipe and denies calls about which the user cannot be asked", async () => {
   using place = workplace(files);
   expect(await run(place.path, ["call", "hello", "--yes"], '{"name":"Ada"}')).toEqual({ code: 0, stdout: "Hello Ada\n", stderr: "" });
   const denied = await run(place.path, ["call", "hello"], "{}");

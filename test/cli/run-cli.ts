@@ -11,7 +11,7 @@ export interface CliSetup {
   readonly env?: Readonly<Record<string, string>>;
   /** What stdin holds; absent: nothing stands behind it. */
   readonly stdin?: string;
-  /** False: nobody has said that the folder is trusted. Default: true. */
+  /** False: the folder is not trusted. Default: true. */
   readonly isTrusted?: boolean;
   /** Whether the streams are a terminal's. */
   readonly isTTY?: boolean;
@@ -71,7 +71,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
     ...(answer && { ask: async (question: string) => answer(question) }),
   };
   const done = main(argv, io).then((code) => ({ code, stdout, stderr }));
-  // A test that ran out of time must not go on beside those after it.
+  // A test that timed out must not keep running beside later ones.
   onTestFinished(() => stop.abort(new Error("The test is over.")));
   const line = (fits: (text: string) => boolean): Promise<string> =>
     new Promise((resolve, reject) => {

@@ -67,7 +67,7 @@ test("without --stream asks for the answer as a whole", async () => {
   expect(endpoint.requests[0]?.body.stream).toBeUndefined();
 });
 
-test("denies what nobody allowed, and says how to allow it", async () => {
+test("denies calls that are not allowed, and says how to allow them", async () => {
   const { endpoint, setup, argv } = await stage(...turn);
   const { code, stderr } = await runCli(argv, setup);
   expect(code).toBe(0);
@@ -86,7 +86,7 @@ test("--yes allows everything but what --deny names", async () => {
   expect(stderr).not.toContain("--allow");
 });
 
-test("--available and --excluded decide what the model is told of", async () => {
+test("--available and --excluded decide which tools the model sees", async () => {
   const { endpoint, setup, argv } = await stage(chatStreamAnswer({ content: "ok" }), chatStreamAnswer({ content: "ok" }));
   await runCli([...argv, "--available", "greet", "--available", "slow", "--excluded", "slow"], setup);
   expect(endpoint.requests[0]?.body.tools.map((tool: { function: { name: string } }) => tool.function.name)).toEqual(["greet"]);
@@ -122,7 +122,7 @@ test("--export writes the session to read, or every event", async () => {
   expect(endpoint.requests).toHaveLength(4);
 });
 
-test("reads the prompt from stdin when it is told to", async () => {
+test("reads the prompt from stdin when asked to", async () => {
   const { endpoint, setup } = await stage(chatStreamAnswer({ content: "ok" }));
   await runCli(["run", "-", "--model", "m-1"], { ...setup, stdin: "From a pipe.\n" });
   expect(endpoint.requests[0]?.body.messages.at(-1).content).toBe("From a pipe.\n");
@@ -156,7 +156,7 @@ test("what goes wrong at the endpoint is exit code 1, with advice and without th
 test.each<[string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
   ["no model's place", ["--model", "m"], {}, /--base-url/],
   ["no model", ["--base-url", "http://127.0.0.1:9"], {}, /--model/],
-  ["a base URL that is none", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be a URL/],
+  ["a base URL that is invalid", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be a URL/],
   ["a rule that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--allow", "shell("], {}, /shell\(/],
   ["a pattern that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--available", "*"], {}, /\*/],
   ["another kind of export", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--export", "talk.pdf"], {}, /\.md/],

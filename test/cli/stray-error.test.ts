@@ -11,7 +11,7 @@ function withFrames(...frames: string[]): Error {
   return error;
 }
 
-test("an error of this package or of Node.js is blamed on nobody", async () => {
+test("an error of this package or of Node.js names no file of a skill", async () => {
   const error = withFrames(`run (${own}:10:5)`, "process.processTicksAndRejections (node:internal/process/task_queues:95:5)");
   expect(await describeStrayError(error)).toMatchObject({ message: "Unhandled error: It failed.", place: undefined });
 });

@@ -19,12 +19,12 @@ export default defineTool("forecast", {
 const files = { "skills/weather/SKILL.md": skillDocument("weather"), "skills/weather/tools/forecast.ts": tool };
 const argv = ["call", "forecast", '{"city":"Oslo"}', "--yes"];
 
-test("on a terminal, what a tool throws is told with its place and the source around it", async () => {
+test("on a terminal, a tool's error is shown with its place and the source around it", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(argv, { cwd: place.path, isTTY: true });
-  const told = stripVTControlCharacters(stderr).replace(/^\d\d:\d\d:\d\d /, "");
+  const reported = stripVTControlCharacters(stderr).replace(/^\d\d:\d\d:\d\d /, "");
   expect(code).toBe(1);
-  expect(told.slice(0, told.indexOf("\n", told.indexOf("    at ")))).toMatchInlineSnapshot(`
+  expect(reported.slice(0, reported.indexOf("\n", reported.indexOf("    at ")))).toMatchInlineSnapshot(`
     "error Tool "forecast" threw.
         Error: Nothing is known of Oslo.
            8 |   description: "Tells the weather of a city.",
@@ -35,7 +35,7 @@ test("on a terminal, what a tool throws is told with its place and the source ar
           12 | });
         at handler (skills/weather/tools/forecast.ts:10:11)"
   `);
-  expect(told).not.toMatch(/"time"|execute-call|node:internal/);
+  expect(reported).not.toMatch(/"time"|execute-call|node:internal/);
 });
 
 test("elsewhere it is a line of JSON", async () => {

@@ -83,7 +83,7 @@ export default definePlugin({
   expect(await cli("call", "words", "{}", "--yes")).toMatchObject({ code: 0, stdout: "words\n" });
 });
 
-test("a key of somebody else's counts once it is trusted, and never again once it is revoked", async () => {
+test("another author's key counts once it is trusted, and never again once it is revoked", async () => {
   await cli("keys", "new", "alice");
   await cli("sign", "greeter");
   const { public: line, id } = (await json("keys", "export")).data as { public: string; id: string };
@@ -124,7 +124,7 @@ describe("the keys to sign with", () => {
   });
 });
 
-test("what has a fault, holds a link, or is no skill is not signed", async () => {
+test("a folder with an error or a link, or without a skill, is not signed", async () => {
   await cli("keys", "new", "alice");
   place.write("skills/greeter/tools/broken.ts", "export default {");
   expect(await json("sign", "greeter")).toMatchObject({ error: { code: "SIGN_REFUSED" }, diagnostics: [{ code: "MODULE_SYNTAX" }] });

@@ -26,7 +26,7 @@ test("a package is shown, installed, locked, verified and taken away again, and 
   expect(JSON.parse(read("project/skillhost-lock.json")).packages).toEqual({});
 });
 
-test("without a yes nothing is installed: nobody is there to ask, or somebody says no", async () => {
+test("without consent nothing is installed: the user cannot be asked, or declines", async () => {
   const spec = skillTarball();
   const alone = await run(["add", spec]);
   expect([alone.code, alone.stderr]).toEqual([1, expect.stringContaining("run again with --yes to install it")]);
@@ -72,7 +72,7 @@ test.each<[string, () => Buffer, string]>([
   expect(existsSync(place.at("evil"))).toBe(false);
 });
 
-test("a manifest of the wrong types is no reason to fall over", async () => {
+test("a manifest with wrong types does not crash the command", async () => {
   const manifest = {
     name: "odd",
     version: "1.0.0",

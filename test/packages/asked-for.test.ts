@@ -69,7 +69,7 @@ test("a package that is installed already is asked for by adding it, also from i
   expect((await run(["list"])).stdout).toContain("of words@1.0.0");
 });
 
-test("a key of package.json that only names packages is no configuration of a host", async () => {
+test("a key of package.json that only names packages does not configure a host", async () => {
   place.write("project/package.json", '{ "name": "project", "skillhost": { "packages": ["absent"] } }');
   expect(await run(["list"])).toMatchObject({ code: 0, stderr: expect.not.stringContaining("CONFIG") });
 });
@@ -100,7 +100,7 @@ test("for the user a skill is copied into their own folder", async () => {
 
 test.each([
   ["without a name", {}],
-  ["with a name that is no text", { name: 7 }],
+  ["with a name that is not a text", { name: 7 }],
   ["with an empty name", { name: " " }],
 ])("the folder of a package %s is not added", async (_, manifest) => {
   writeFileSync(place.at("project/package.json"), JSON.stringify(manifest));

@@ -239,7 +239,7 @@ test("what others had staged and left is deleted, and so is nothing else", async
   expect(existsSync(another.folder)).toBe(false);
 });
 
-test("a journal whose staging folder somebody deleted takes nothing away", async () => {
+test("a journal without its staging folder removes nothing", async () => {
   const { moments } = await killedEverywhere();
   const { folder } = moments.find(({ at }) => at === "manifests")!;
   const [staging] = readdirSync(join(folder, "node_modules")).filter((name) => /^\.skillhost-[0-9a-f]/.test(name));
@@ -260,8 +260,8 @@ test.each<[string, unknown]>([
     "takes what was staged from elsewhere",
     { staging: ownStaging, changes: [{ kind: "put", path: "node_modules/x", staged: "../x" }], manifests: {} },
   ],
-  ["restores a file that is no manifest", { staging: ownStaging, changes: [], manifests: { "../.bashrc": "evil" } }],
-  ["restores what is no text", { staging: ownStaging, changes: [], manifests: { "package.json": 7 } }],
+  ["restores a file that is not a manifest", { staging: ownStaging, changes: [], manifests: { "../.bashrc": "evil" } }],
+  ["restores what is not a text", { staging: ownStaging, changes: [], manifests: { "package.json": 7 } }],
 ])("a journal that %s is not followed: it may have come with the project", async (_what, journal) => {
   const text = journal === undefined ? "{" : JSON.stringify(journal);
   const folder = project({ ...before, "node_modules/.skillhost-journal.json": text });

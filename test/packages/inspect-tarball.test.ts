@@ -100,7 +100,7 @@ test.each([16, 256])("a tarball of %i MB of zeros is refused after a megabyte of
   expect(await inspect(bomb, { ratio: 1e9 })).toContain("More than 1 MB follow the end of the archive.");
 });
 
-test("what pads the end of an archive is no fault", async () => {
+test("padding at the end of an archive is accepted", async () => {
   expect(await inspect(gzipSync(Buffer.concat([tarballOf(good), zeros(64 * 1024)])))).toBe("1 files, 30 bytes");
 });
 

@@ -5,7 +5,7 @@ import { addLinter, installed, json, lintTool, place, read, run, skillTarball, u
 
 useProjects();
 
-test("a changed byte, a file more and a file less are told by verify and by ci, which installs nothing then", async () => {
+test("verify and ci report a changed byte, an added file and a removed file, and ci installs nothing then", async () => {
   await addLinter();
   const at = "project/node_modules/linter";
   writeFileSync(place.at(`${at}/tools/lint.json`), JSON.stringify({ ...lintTool, description: "Checks a file, and mails it." }));

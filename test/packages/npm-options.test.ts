@@ -63,7 +63,7 @@ test("the cache is npm's own, or the one that is named", () => {
   expect(named["cache"]).toBe(join(String(named["at"]), "elsewhere/_cacache"));
 });
 
-test("flags and numbers are read as such; what is no number is npm's default", () => {
+test("flags and numbers are read as such; what is not a number is npm's default", () => {
   const files = { "home/.npmrc": "strict-ssl=false\noffline\nfetch-retries=0\nfetch-timeout=soon" };
   const options = read(files);
   expect(options).toMatchObject({ strictSSL: false, offline: true, fetchRetries: 0 });

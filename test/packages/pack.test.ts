@@ -89,7 +89,7 @@ test.each<[string, Readonly<Record<string, string>>, string]>([
   ["a private key", { "assets/deploy.txt": "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n" }, "PACK_SECRET"],
   ["a key file", { "assets/server.pem": "x" }, "PACK_SECRET"],
   [
-    "an import that is no dependency",
+    "an import that is not a dependency",
     { "tools/greet.ts": `import pad from "left-pad";\n${toolModule("greet", "Hello")}` },
     "PACK_DEPENDENCY",
   ],
@@ -122,8 +122,8 @@ test.each<[string, Readonly<Record<string, string>>, string]>([
     { "SKILL.md": skillDocument("greeter"), "package.json": '{"name":"Not A Name","version":"1.0.0"}' },
     "PACK_NAME",
   ],
-  ["a version that is none", { "SKILL.md": skillDocument("greeter"), "package.json": '{"name":"x","version":"one"}' }, "PACK_VERSION"],
-])("a folder with %s is no package", async (_what, files, expected) => {
+  ["a version that is invalid", { "SKILL.md": skillDocument("greeter"), "package.json": '{"name":"x","version":"one"}' }, "PACK_VERSION"],
+])("a folder with %s cannot be packed", async (_what, files, expected) => {
   for (const [path, text] of Object.entries(files)) place.write(`greeter/${path}`, text);
   expect(await pack("greeter")).toMatchObject({ code: 1, error: expected });
 });
@@ -132,8 +132,8 @@ test("publish asks first, and never publishes what is private", async () => {
   plainSkill({ "package.json": '{"name":"greeter","version":"1.0.0","private":true}' });
   const unasked = await runCli(["publish"], { cwd: place.at("greeter") });
   expect([unasked.code, unasked.stderr]).toEqual([1, expect.stringContaining("Nothing was published.")]);
-  const told = await runCli(["publish", "--yes"], { cwd: place.at("greeter") });
-  expect([told.code, told.stderr]).toEqual([1, expect.stringContaining('"private": true')]);
+  const reported = await runCli(["publish", "--yes"], { cwd: place.at("greeter") });
+  expect([reported.code, reported.stderr]).toEqual([1, expect.stringContaining('"private": true')]);
 });
 
 test.each<[string, string, boolean]>([

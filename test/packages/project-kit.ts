@@ -11,7 +11,7 @@ export let place: Workplace;
 /** Gives each test of a file a project, and a home folder, of its own. */
 export function useProjects(): void {
   let homeBefore: string | undefined;
-  // npm's libraries are large: what it takes to load them is no test's time.
+  // npm's libraries are large: loading them must not count towards a test's time.
   beforeAll(() => Promise.all([import("@npmcli/arborist"), import("pacote")]), 60_000);
   beforeEach(() => {
     place = workplace({ "project/package.json": '{ "name": "project", "version": "1.0.0" }\n' });

@@ -57,7 +57,7 @@ test.each(["away", "placed", "manifests"])(
   },
 );
 
-test("whoever reads packages while they are moved waits until all of that is done, or taken back", async () => {
+test("a reader of packages that are being moved waits until the move is complete or rolled back", async () => {
   projectWithPackage();
   const claim = await claimProject({ folder: place.at("project"), scope: "project" }, { signal, onWait() {} });
   const order: string[] = [];
@@ -79,7 +79,7 @@ test("whoever reads packages while they are moved waits until all of that is don
   expect(order).toEqual(["the update fails", "settled", packageFiles("1.0.0")["package.json"]]);
 });
 
-test("a journal that cannot be followed keeps nobody from using what is there", async () => {
+test("an invalid journal does not prevent the use of installed packages", async () => {
   projectWithPackage();
   place.write("project/node_modules/.skillhost-journal.json", "{");
   const listed = await run(["list"]);

@@ -359,8 +359,8 @@ describe("what a tool declares about its own permission", () => {
     const isAsked = asksIn[place](form);
     await kit.call("t", {});
     expect(kit.asked.map(({ kind }) => kind)).toEqual(isAsked ? ["custom-tool"] : []);
-    const told = kit.found("TOOL_ALWAYS_ASKED");
-    expect(told.map(({ severity }) => severity)).toEqual(
+    const reported = kit.found("TOOL_ALWAYS_ASKED");
+    expect(reported.map(({ severity }) => severity)).toEqual(
       isAsked ? [form.includes("skipPermission") || form.includes("beside") ? "warning" : "info"] : [],
     );
   });

@@ -20,7 +20,7 @@ function makeDeep(top: string): void {
 interface Watched {
   readonly host: Host;
   readonly skills: string;
-  readonly told: string[];
+  readonly reported: string[];
 }
 
 async function watchedHost(prepare: (skills: string) => void): Promise<Watched> {
@@ -35,9 +35,9 @@ async function watchedHost(prepare: (skills: string) => void): Promise<Watched> 
     sessionsDirectory: emptyFolder(),
   });
   onTestFinished(() => host.close());
-  const told: string[] = [];
-  host.on("diagnostic", ({ code }) => told.push(code));
-  return { host, skills, told };
+  const reported: string[] = [];
+  host.on("diagnostic", ({ code }) => reported.push(code));
+  return { host, skills, reported };
 }
 
 /** Waits until a save of the good skill is noticed. */
@@ -46,7 +46,7 @@ async function expectAlive({ host, skills }: Watched, description: string): Prom
   await expect.poll(() => host.skills.find(({ name }) => name === "good")?.description).toBe(description);
 }
 
-const codes = ({ host, told }: Watched): readonly string[] => [...host.diagnostics.map(({ code }) => code), ...told];
+const codes = ({ host, reported }: Watched): readonly string[] => [...host.diagnostics.map(({ code }) => code), ...reported];
 
 describe.each([
   ["beside skills", (skills: string) => join(skills, "deep")],

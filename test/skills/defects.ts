@@ -312,7 +312,7 @@ export const defects: Record<string, Defect> = {
     tools: ["works"],
     options: { guardExit: true },
   },
-  "two tools of one name": {
+  "two tools with the same name": {
     files: { ...other, "tools/xworks.ts": toolSource("works", '"the other"') },
     code: "TOOL_NAME_TWICE",
     at: "tools/xworks.ts",
@@ -356,7 +356,7 @@ export const defects: Record<string, Defect> = {
     at: "tools/x.ts",
     tools: ["works"],
   },
-  "parameters that are no schema": {
+  "parameters that are not a schema": {
     files: { ...other, "tools/x.json": tool("x", { parameters: { type: "object", properties: 5 } }) },
     code: "SCHEMA_INVALID",
     at: "tools/x.json",

@@ -181,9 +181,9 @@ describe("faults while the host runs", () => {
     const opening = openKit([root], { importTimeout: 60_000 });
     await poll("the module hangs", () => "testHangs" in globalThis);
     delete (globalThis as { testHangs?: unknown }).testHangs;
-    put(join(root, "bad/tools/x.ts"), toolSource("x", '"mended"'));
+    put(join(root, "bad/tools/x.ts"), toolSource("x", '"fixed"'));
     const kit = await opening;
-    expect([await kit.says("x"), await kit.says("good")]).toEqual(["mended", "good"]);
+    expect([await kit.says("x"), await kit.says("good")]).toEqual(["fixed", "good"]);
   });
 
   test("a module that hangs because of a helper is fixed by saving the helper", async () => {
@@ -194,8 +194,8 @@ describe("faults while the host runs", () => {
     });
     const kit = await openKit([root], { importTimeout: 100 });
     expect(kit.found("MODULE_TIMEOUT")).toHaveLength(1);
-    await kit.saved(() => put(join(root, "s/lib/word.mts"), 'export const word = "mended";'));
-    expect(await kit.says("x")).toBe("mended");
+    await kit.saved(() => put(join(root, "s/lib/word.mts"), 'export const word = "fixed";'));
+    expect(await kit.says("x")).toBe("fixed");
   });
 
   test("a handler module that hangs on its first call ends that call, and a save fixes it", async () => {
@@ -206,8 +206,8 @@ describe("faults while the host runs", () => {
     });
     const kit = await openKit([root], { importTimeout: 100 });
     expect(await kit.says("x")).toBe("(failure)");
-    await kit.saved(() => put(join(root, "s/tools/x.ts"), 'export default () => "mended";'));
-    expect(await kit.says("x")).toBe("mended");
+    await kit.saved(() => put(join(root, "s/tools/x.ts"), 'export default () => "fixed";'));
+    expect(await kit.says("x")).toBe("fixed");
   });
 
   test("saving every five milliseconds ends with the last text", async () => {

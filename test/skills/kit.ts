@@ -105,7 +105,7 @@ function createKit(kit: TestHost, marker: string | undefined): Kit {
     saved: async (edit, until = (seen) => seen.length > 0) => {
       const before = changes.length;
       const isDone = (): boolean => until(changes.slice(before));
-      await untilTrue("the host tells of a change", isDone, (check) => kit.host.on("skills.changed", check), edit);
+      await untilTrue("the host reports a change", isDone, (check) => kit.host.on("skills.changed", check), edit);
       await mark();
       return changes.slice(before);
     },

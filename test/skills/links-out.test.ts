@@ -127,7 +127,7 @@ describe.skipIf(isWindows)("a SKILL.md that is a link", () => {
     expect(kit.skill("s").state).toBe("active");
   });
 
-  test("a SKILL.md that becomes a link to outside is refused, and the last good generation stays", async () => {
+  test("a SKILL.md that becomes a link to outside is refused, and the last working generation stays", async () => {
     const outside = join(tempFolder({ "x.md": skillMd("s", planted) }), "x.md");
     const root = tempFolder({ "s/SKILL.md": skillMd("s", "Mine.") });
     const kit = await openKit([root]);
@@ -166,8 +166,8 @@ describe.skipIf(isWindows).each(Object.entries(ofBundles))("%s of a plugin", (pa
     const shown = JSON.stringify([bundle, [...mcpServers], kit.host.skills, kit.session.listPrompts(), kit.host.diagnostics]);
     expect(shown).not.toContain(planted);
     expect([agents, commands, hooks, [...mcpServers]]).toEqual([[], [], [], []]);
-    const told = [...bundle.diagnostics, ...kit.host.diagnostics].filter(({ file }) => file === at);
-    expect(told.map(({ severity, code }) => `${severity} ${code}`)).toEqual([
+    const reported = [...bundle.diagnostics, ...kit.host.diagnostics].filter(({ file }) => file === at);
+    expect(reported.map(({ severity, code }) => `${severity} ${code}`)).toEqual([
       path.includes("SKILL.md") ? "error PATH_OUTSIDE" : "error BUNDLE_PATH",
     ]);
     rmSync(at);

@@ -184,13 +184,13 @@ describe("prompts and resources of modules", () => {
       "tools/rooms.ts": `
         import { defineResource, defineTool } from "skillhost";
         const rooms = ["hall"];
-        let tell = () => {};
+        let reportChange = () => {};
         export default [
           defineResource("rooms://{name}", {
             read: (_uri, { name }) => (rooms.includes(name) ? "The " + name : undefined),
-            list: ({ changed }) => { tell = changed; return rooms.map((name) => ({ uri: "rooms://" + name, title: name })); },
+            list: ({ changed }) => { reportChange = changed; return rooms.map((name) => ({ uri: "rooms://" + name, title: name })); },
           }),
-          defineTool("add_room", { description: "d", handler: ({ name }) => { rooms.push(name); tell(); return "ok"; } }),
+          defineTool("add_room", { description: "d", handler: ({ name }) => { rooms.push(name); reportChange(); return "ok"; } }),
         ];`,
     });
     const rooms = (): string[] => uris(kit).filter((uri) => uri.startsWith("rooms:"));
@@ -274,7 +274,7 @@ describe("hot reload of prompts and resources", () => {
     ["a prompt", "prompts/code.ts", promptModule("code", "One."), "export default definePrompt("],
     ["a resource", "tools/code.ts", resourceModule("x://r", "One."), resourceModule("no address", "Two.")],
     ["a template", "tools/code.ts", resourceModule("x://{r}", "One."), resourceModule("x://{r", "Two.")],
-  ])("a fault that would remove %s leaves the last good generation active", async (_what, path, before, after) => {
+  ])("a fault that would remove %s leaves the last working generation active", async (_what, path, before, after) => {
     const kit = await openSkill({ "SKILL.md": skillMd("s"), [path]: before });
     const read = async (): Promise<unknown> =>
       path.startsWith("prompts") ? textOf(kit, "code") : (await kit.session.readResource("x://r"))[0]?.text;
@@ -412,10 +412,10 @@ describe("the files of a skill", () => {
       () => uris(kit).includes("skill://s/d/c.txt") && !uris(kit).includes("skill://s/b/c.txt"),
     );
 
-    const told = changes.length;
+    const countBefore = changes.length;
     put(join(kit.folder, "a.txt"), "A longer text");
     await poll("its size is another", () => kit.session.listResources().some(({ size }) => size === 13));
-    expect(changes).toHaveLength(told);
+    expect(changes).toHaveLength(countBefore);
   });
 
   test("files are searched again on reload if nothing is watched", async () => {

@@ -14,10 +14,10 @@ function resolve(roots: Roots, disabled: readonly string[] = []) {
     disabledSkills: new Set(disabled),
     conflicts: "override",
   });
-  const told = (code: string) => resolved.diagnostics.filter((diagnostic) => diagnostic.code === code);
+  const reported = (code: string) => resolved.diagnostics.filter((diagnostic) => diagnostic.code === code);
   return {
     ...resolved,
-    told,
+    reported,
     states: Object.fromEntries(resolved.standings.map(({ skill, state }) => [skill.folder.slice(1), state])),
     ruleOf: (folder: string) => resolved.standings.find(({ skill }) => skill.folder === folder)?.rule,
   };
@@ -57,11 +57,14 @@ describe("a skill that requires others", () => {
   ] as const)(
     "a skill contributes nothing when a requirement is %s, and the reason names range and version",
     (_how, others, disabled, words) => {
-      const { states, tools, ruleOf, told } = resolve({ "/a": { top: given("top", "1.0.0", { base: "^2.0.0" }) }, ...others }, disabled);
+      const { states, tools, ruleOf, reported } = resolve(
+        { "/a": { top: given("top", "1.0.0", { base: "^2.0.0" }) }, ...others },
+        disabled,
+      );
       expect(states["a/top"]).toBe("refused");
       expect(ruleOf("/a/top")).toContain(words);
       expect(tools.map(({ definition }) => definition.name)).not.toContain("top_tool");
-      expect(told("SKILL_REQUIRES")).toEqual([
+      expect(reported("SKILL_REQUIRES")).toEqual([
         {
           severity: disabled.length > 0 ? "warning" : "error",
           code: "SKILL_REQUIRES",
@@ -98,14 +101,14 @@ describe("a skill that requires others", () => {
 
   test("skills that require each other are active, the circle is reported once, and a missing requirement disables all", () => {
     const circle = { a: given("a", "1.0.0", { b: "*" }), b: given("b", "1.0.0", { c: "*" }), c: given("c", "1.0.0", { a: "*" }) };
-    const { states, told } = resolve({ "/r": circle });
+    const { states, reported } = resolve({ "/r": circle });
     expect(Object.values(states)).toEqual(["active", "active", "active"]);
-    expect(told("SKILL_REQUIRES_CYCLE").map(({ severity, message }) => `${severity} ${message}`)).toEqual([
+    expect(reported("SKILL_REQUIRES_CYCLE").map(({ severity, message }) => `${severity} ${message}`)).toEqual([
       expect.stringContaining("warning Skills require each other in a cycle: a → b → c → a."),
     ]);
     const broken = resolve({ "/r": { ...circle, c: given("c", "1.0.0", { a: "*", gone: "*" }) } });
     expect(Object.values(broken.states)).toEqual(["refused", "refused", "refused"]);
-    expect(broken.told("SKILL_REQUIRES_CYCLE")).toEqual([]);
+    expect(broken.reported("SKILL_REQUIRES_CYCLE")).toEqual([]);
   });
 });
 

@@ -54,8 +54,8 @@ describe("errors that a tool throws", () => {
       { message: 'Tool "greet" threw.', place: { file, line: 10, column: 9 }, stack: expect.stringContaining(`${file}:10:9`) },
     ]);
     expect(result.textResultForLlm).not.toMatch(/greet\.ts|No greeting/);
-    const told = JSON.stringify(events);
-    expect(told).toContain(`${JSON.stringify(file).slice(1, -1)}:10:9`);
+    const reported = JSON.stringify(events);
+    expect(reported).toContain(`${JSON.stringify(file).slice(1, -1)}:10:9`);
     const [message, place, ...others] = result.sessionLog?.replace("Object.", "").split("\n") ?? [];
     expect([message, place]).toEqual(["Error: No greeting for Ada.", `    at handler (${file}:10:9)`]);
     // Frames of this package do not help the author of the tool; the caller's frame may follow.

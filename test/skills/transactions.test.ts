@@ -14,7 +14,7 @@ const served: Files = {
   "tools/sibling.ts": toolSource("sibling", '"sibling"'),
 };
 
-async function openDesk(more: Files = {}): Promise<{ kit: Kit; root: string; path: (file: string) => string }> {
+async function openSkill(more: Files = {}): Promise<{ kit: Kit; root: string; path: (file: string) => string }> {
   const root = tempFolder({ "other/SKILL.md": skillMd("other"), "other/tools/other.ts": toolSource("other", '"other"') });
   putAll(join(root, "desk"), { ...served, ...more });
   const kit = await openKit([root]);
@@ -26,7 +26,7 @@ async function allAnswer(kit: Kit): Promise<void> {
   expect(kit.skill("desk").prompts).toEqual([{ path: "prompts/rules.md", text: "Old rules." }]);
 }
 
-describe("a save that breaks something leaves the last good generation active", () => {
+describe("a save that breaks something leaves the last working generation active", () => {
   const breaks: [what: string, code: string, file: string, line: number | undefined, destroy: (path: (file: string) => string) => void][] =
     [
       ["a module that does not parse", "MODULE_SYNTAX", "tools/module.ts", 1, (path) => put(path("tools/module.ts"), "export default ((")],
@@ -91,7 +91,7 @@ describe("a save that breaks something leaves the last good generation active", 
     ];
 
   test.each(breaks)("%s (%s)", async (_title, code, file, line, destroy) => {
-    const { kit, path } = await openDesk();
+    const { kit, path } = await openSkill();
     const changes = await kit.saved(() => destroy(path));
     expect(changes.map(short)).toEqual(["!desk"]);
     const failed = changes[0]?.failed[0];
@@ -105,26 +105,26 @@ describe("a save that breaks something leaves the last good generation active", 
 
     // Restores the text of the active generation.
     rmSync(path(file), { recursive: true, force: true });
-    const mended = await kit.saved(
+    const fixed = await kit.saved(
       () => put(path(file), served[file] as string),
       (seen) => seen.some((change) => change.updated.length > 0),
     );
-    expect(short(mended.at(-1))).toMatch(/^~desk/);
+    expect(short(fixed.at(-1))).toMatch(/^~desk/);
     expect(kit.skill("desk").stale).toBe(false);
     expect(kit.host.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
     await allAnswer(kit);
   });
 
   test("a broken skill can be fixed by a different save", async () => {
-    const { kit, path } = await openDesk();
+    const { kit, path } = await openSkill();
     await kit.saved(() => put(path("tools/module.ts"), "export default (("));
-    const changes = await kit.saved(() => put(path("tools/module.ts"), toolSource("module", '"mended"')));
+    const changes = await kit.saved(() => put(path("tools/module.ts"), toolSource("module", '"fixed"')));
     expect(changes.map(short)).toEqual(["~desk: ~module"]);
-    expect(await kit.says("module")).toBe("mended");
+    expect(await kit.says("module")).toBe("fixed");
   });
 
   test("a fault is reported once until its files change again", async () => {
-    const { kit, path } = await openDesk();
+    const { kit, path } = await openSkill();
     await kit.saved(() => put(path("tools/module.ts"), "export default (("));
     expect(await kit.unnoticed(() => put(path("assets/picture.txt"), "new"))).toEqual([]);
     const again = await kit.saved(() => put(path("tools/module.ts"), "export default ((("));
@@ -132,7 +132,7 @@ describe("a save that breaks something leaves the last good generation active", 
   });
 
   test("fixing one of two broken files is not enough", async () => {
-    const { kit, path } = await openDesk();
+    const { kit, path } = await openSkill();
     await kit.saved(() => put(path("tools/module.ts"), "export default (("));
     await kit.saved(() => put(path("tools/json.json"), "{"));
     const one = await kit.saved(() => put(path("tools/module.ts"), toolSource("module", '"new"')));
@@ -144,7 +144,7 @@ describe("a save that breaks something leaves the last good generation active", 
   });
 
   test("a part that the author removes on purpose is removed despite another fault", async () => {
-    const { kit, path } = await openDesk({ "tools/faulty.ts": "export default ((" });
+    const { kit, path } = await openSkill({ "tools/faulty.ts": "export default ((" });
     const changes = await kit.saved(() => unlinkSync(path("tools/sibling.ts")));
     expect(changes.map(short)).toEqual(["~desk: -sibling"]);
   });
@@ -164,35 +164,35 @@ describe("a save that breaks something leaves the last good generation active", 
     );
     expect(broken.map(short).sort()).toEqual(["!one", "!two"]);
     expect([await kit.says("say-one"), await kit.says("say-two")]).toEqual(["old", "old"]);
-    const mended = await kit.saved(
+    const fixed = await kit.saved(
       () => put(join(place, "shared/word.ts"), 'export const word = "new";\n'),
       (seen) => seen.length === 2,
     );
-    expect(mended.map(short).sort()).toEqual(["~one: ~say-one", "~two: ~say-two"]);
+    expect(fixed.map(short).sort()).toEqual(["~one: ~say-one", "~two: ~say-two"]);
     expect([await kit.says("say-one"), await kit.says("say-two")]).toEqual(["new", "new"]);
   });
 });
 
-describe("a cold start without a last good generation", () => {
+describe("a cold start without a last working generation", () => {
   test("a faulty tool is missing with a diagnostic, and its siblings and other skills load", async () => {
-    const { kit, path } = await openDesk({ "tools/faulty.ts": "export const a = 1;\nexport default ((" });
+    const { kit, path } = await openSkill({ "tools/faulty.ts": "export const a = 1;\nexport default ((" });
     await allAnswer(kit);
     expect(kit.skill("desk")).toMatchObject({ state: "active", stale: false, tools: ["json", "module", "sibling"] });
     expect(kit.found("MODULE_SYNTAX")).toMatchObject([{ file: path("tools/faulty.ts"), range: { start: { line: 2 } }, source: "desk" }]);
-    const changes = await kit.saved(() => put(path("tools/faulty.ts"), toolSource("faulty", '"mended"')));
+    const changes = await kit.saved(() => put(path("tools/faulty.ts"), toolSource("faulty", '"fixed"')));
     expect(changes.map(short)).toEqual(["~desk: +faulty"]);
     expect(kit.found("MODULE_SYNTAX")).toEqual([]);
   });
 
   test("a save that only moves the fault is reported, too", async () => {
-    const { kit, path } = await openDesk({ "tools/faulty.ts": "export default ((" });
+    const { kit, path } = await openSkill({ "tools/faulty.ts": "export default ((" });
     const changes = await kit.saved(() => put(path("tools/faulty.ts"), "\n\nexport default (("));
     expect(changes.map(short)).toEqual(["~desk"]);
     expect(kit.found("MODULE_SYNTAX")).toMatchObject([{ range: { start: { line: 3 } } }]);
   });
 
   test("an unreadable manifest provides no tools, because it may exclude all of them", async () => {
-    const { kit, path } = await openDesk({ "skill.json": '{ "name": "desk", "tools": [], }' });
+    const { kit, path } = await openSkill({ "skill.json": '{ "name": "desk", "tools": [], }' });
     expect(kit.skill("desk")).toMatchObject({ state: "active", tools: [], prompts: [] });
     expect(kit.found("JSON_SYNTAX")).toMatchObject([{ file: path("skill.json"), severity: "error" }]);
     await kit.saved(() => put(path("skill.json"), manifest));

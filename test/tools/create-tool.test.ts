@@ -87,7 +87,7 @@ describe("unusable options of a tool are omitted with a diagnostic:", () => {
   const big = Array.from({ length: 50 }).reduce<unknown>((inner) => [inner, inner], "x");
 
   test.each<[string, Record<string, unknown>, RegExp]>([
-    ["a title that is no string", { title: 7 }, /title must be a string/],
+    ["a title that is not a string", { title: 7 }, /title must be a string/],
     ["a flag that is a string", { skipPermission: "true" }, /skipPermission must be true or false/],
     ["an unknown deferral", { defer: "always" }, /defer must be "auto" or "never"/],
     ["a timeout of zero", { timeout: 0 }, /timeout must be a positive number of milliseconds/],
@@ -137,8 +137,8 @@ describe("options that a tool requires throw TOOL_INVALID:", () => {
       },
       /name cannot be read/,
     ],
-    ["a handler that is no function", { name: "a", handler: "run" }, /"a": handler must be a function, not a string/],
-    ["a permission that is no function", { name: "a", permission: true }, /"a": permission must be a function/],
+    ["a handler that is not a function", { name: "a", handler: "run" }, /"a": handler must be a function, not a string/],
+    ["a permission that is not a function", { name: "a", permission: true }, /"a": permission must be a function/],
     [
       "a handler whose getter throws",
       {

@@ -66,8 +66,8 @@ describe("a resource made with defineResource", () => {
     ["null", null, "RESOURCE_UNKNOWN"],
     ["a number", 7, "RESOURCE_RESULT"],
     ["neither text nor blob", { uri: "x:y" }, "RESOURCE_RESULT"],
-    ["a blob that is none", { blob: "!" }, "RESOURCE_RESULT"],
-    ["text that is none", { text: 7 }, "RESOURCE_RESULT"],
+    ["a blob that is invalid", { blob: "!" }, "RESOURCE_RESULT"],
+    ["text that is invalid", { text: 7 }, "RESOURCE_RESULT"],
     ["a list in a list", [["a"]], "RESOURCE_RESULT"],
   ])("a resource read as %s is an error", async (_what, reply, code) => {
     await expect(resourceOf(uri, { read: () => reply as string }).read(uri, context)).rejects.toMatchObject({ code });
@@ -135,14 +135,18 @@ test.each<[what: string, define: () => unknown, message: RegExp]>([
   ["a space", () => defineResource("x://a b", { read: () => "" }), /a URI with a scheme/],
   ["no options", () => defineResource("x:y", undefined as never), /not undefined/],
   ["no read", () => defineResource("x:y", {} as never), /read must be a function/],
-  ["a watch that is none", () => defineResource("x:y", { read: () => "", watch: 1 as never }), /watch must be a function/],
-  ["a name that is none", () => defineResource("x:y", { read: () => "", name: 1 as never }), /name must be a string/],
-  ["a size that is none", () => defineResource("x:y", { read: () => "", size: -1 }), /size must be a number of bytes/],
+  ["a watch that is invalid", () => defineResource("x:y", { read: () => "", watch: 1 as never }), /watch must be a function/],
+  ["a name that is invalid", () => defineResource("x:y", { read: () => "", name: 1 as never }), /name must be a string/],
+  ["a size that is invalid", () => defineResource("x:y", { read: () => "", size: -1 }), /size must be a number of bytes/],
   ["a size of many", () => defineResource("x:{y}", { read: () => "", size: 1 }), /a template must not have a size/],
   ["a list of one", () => defineResource("x:y", { read: () => "", list: () => [] }), /only a template can have a list/],
   ["an unknown variable", () => defineResource("x:{y}", { read: () => "", complete: { z: [] } }), /no variable "z"/],
-  ["a completion that is none", () => defineResource("x:{y}", { read: () => "", complete: { y: 1 as never } }), /complete\.y/],
-  ["annotations that are none", () => defineResource("x:y", { read: () => "", annotations: [] as never }), /annotations must be an object/],
+  ["a completion that is invalid", () => defineResource("x:{y}", { read: () => "", complete: { y: 1 as never } }), /complete\.y/],
+  [
+    "annotations that are invalid",
+    () => defineResource("x:y", { read: () => "", annotations: [] as never }),
+    /annotations must be an object/,
+  ],
   ["annotations with code", () => defineResource("x:y", { read: () => "", annotations: { f: () => 1 } }), /annotations contain a value/],
 ])("a resource cannot be defined with %s", (_what, define, message) => {
   expect(define).toThrow(expect.objectContaining({ code: "RESOURCE_INVALID", message: expect.stringMatching(message) }));

@@ -158,9 +158,13 @@ describe("the result of defineTool", () => {
   test.each([
     ["a name that is not a string", () => defineTool(7 as never, {}), /name, not a number/],
     ["options that are not an object", () => defineTool("x", null as never), /options must be an object, not null/],
-    ["a handler that is no function", () => defineTool("x", { handler: "run" as never }), /"x": handler must be a function, not a string/],
-    ["a permission that is no function", () => defineTool("x", { permission: {} as never }), /permission must be a function/],
-    ["parameters that are no schema", () => defineTool("x", { parameters: [] as never }), /parameters must be a schema, not an array/],
+    [
+      "a handler that is not a function",
+      () => defineTool("x", { handler: "run" as never }),
+      /"x": handler must be a function, not a string/,
+    ],
+    ["a permission that is not a function", () => defineTool("x", { permission: {} as never }), /permission must be a function/],
+    ["parameters that are not a schema", () => defineTool("x", { parameters: [] as never }), /parameters must be a schema, not an array/],
     [
       "a getter that throws",
       () =>
@@ -220,9 +224,9 @@ describe("aliases of options in MCP and other libraries", () => {
 
   test.each(Object.entries(forms))("are those of the same tool: %s", async (_, form) => {
     expect(isToolLike(form)).toBe(true);
-    const told: string[] = [];
-    const tool = createTool(form, origin, { onDiagnostic: ({ code }) => void told.push(code) });
-    expect([tool.hasHandler, told]).toEqual([true, []]);
+    const reported: string[] = [];
+    const tool = createTool(form, origin, { onDiagnostic: ({ code }) => void reported.push(code) });
+    expect([tool.hasHandler, reported]).toEqual([true, []]);
     expect(tool.definition.parameters).toMatchObject({ type: "object", required: ["city"] });
     expect(await tool.validate({})).toMatchObject({ ok: false });
     expect(tool.execute({ city: "Oslo" }, context)).toBe("Oslo");
@@ -232,7 +236,7 @@ describe("aliases of options in MCP and other libraries", () => {
   });
 
   test("an alias beside the usual option is ignored and reported", () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const both = defineTool("forecast", {
       description: "x",
       parameters: schema,
@@ -241,11 +245,11 @@ describe("aliases of options in MCP and other libraries", () => {
       execute: () => "execute",
     } as never);
     const tool = createTool(both, origin, {
-      onDiagnostic: ({ code, message }) => void told.push(`${code} ${/"(\w+)" and/.exec(message)?.[1]}`),
+      onDiagnostic: ({ code, message }) => void reported.push(`${code} ${/"(\w+)" and/.exec(message)?.[1]}`),
     });
     expect(tool.execute({}, context)).toBe("handler");
     expect(tool.definition.parameters).toMatchObject({ required: ["city"] });
-    expect(told).toEqual(["TOOL_OPTION_TWICE inputSchema", "TOOL_OPTION_TWICE execute"]);
+    expect(reported).toEqual(["TOOL_OPTION_TWICE inputSchema", "TOOL_OPTION_TWICE execute"]);
   });
 });
 
@@ -253,7 +257,7 @@ test.each<[string, ToolLike]>([
   ["defineTool", defineTool("forecast", { description: "x", handler: () => 1, paramters: {}, Handler: 1 } as never)],
   ["a plain object", { name: "forecast", description: "x", handler: () => 1, paramters: {}, Handler: 1 } as never],
 ])("keys without an effect are reported as for JSON: %s", (_, form) => {
-  const told: string[] = [];
-  createTool(form, origin, { onDiagnostic: ({ severity, code, message }) => void told.push(`${severity} ${code} ${message}`) });
-  expect(told).toEqual([expect.stringMatching(/^info TOOL_UNKNOWN_KEYS .*"paramters", "Handler"/)]);
+  const reported: string[] = [];
+  createTool(form, origin, { onDiagnostic: ({ severity, code, message }) => void reported.push(`${severity} ${code} ${message}`) });
+  expect(reported).toEqual([expect.stringMatching(/^info TOOL_UNKNOWN_KEYS .*"paramters", "Handler"/)]);
 });

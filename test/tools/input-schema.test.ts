@@ -327,7 +327,7 @@ describe("checkSchema", () => {
     ["a good schema of 2019-09", { ...object({ a: { items: [{}] } }), $schema: "https://json-schema.org/draft/2019-09/schema" }, []],
     ["a type that does not exist", object({ a: { type: "strin" } }), ["error SCHEMA_INVALID"]],
     ["a schema that is a list", [], ["error SCHEMA_INVALID"]],
-    ["arguments that are no object", { type: "array" }, ["error SCHEMA_NOT_OBJECT"]],
+    ["arguments that are not an object", { type: "array" }, ["error SCHEMA_NOT_OBJECT"]],
     ["arguments without a type", { properties: {} }, ["warning SCHEMA_TYPE_MISSING"]],
     ["a remote reference", object({ a: { $ref: "https://example.com/a.json" } }), ["error SCHEMA_REF_UNRESOLVED"]],
     ["a reference into nothing", object({ a: { $ref: "#/$defs/a" } }), ["error SCHEMA_REF_UNRESOLVED"]],
@@ -336,7 +336,7 @@ describe("checkSchema", () => {
       object({ a: { $ref: "#/$defs/a" }, b: { $ref: "#b" }, c: { $ref: "#" } }, { $defs: { a: {}, b: { $anchor: "b" } } }),
       [],
     ],
-    ["a pattern that is none", object({ a: { pattern: "(" } }), ["warning SCHEMA_PATTERN_UNSUPPORTED"]],
+    ["a pattern that is invalid", object({ a: { pattern: "(" } }), ["warning SCHEMA_PATTERN_UNSUPPORTED"]],
     ["data that looks like a schema", object({ a: { default: { $ref: "nowhere" }, examples: [{ pattern: "(" }] } }), []],
   ])("checkSchema of %s", (_, schema, expected) => {
     expect(codes(schema)).toEqual(expected);

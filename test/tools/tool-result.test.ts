@@ -111,10 +111,10 @@ const cases: readonly [title: string, raw: unknown, expected: ToolResult][] = [
     success("hi"),
   ],
   ["an unknown result type", { textResultForLlm: "hi", resultType: "ok" }, failure("hi", { sessionLog: expect.stringContaining('"ok"') })],
-  ["an error that is no string", { textResultForLlm: "hi", error: new Error("why") }, success("hi", { error: "why" })],
+  ["an error that is not a string", { textResultForLlm: "hi", error: new Error("why") }, success("hi", { error: "why" })],
   ["an error that is data", { textResultForLlm: "hi", error: { code: 1 } }, success("hi", { error: '{"code":1}' })],
   [
-    "telemetry that is no object",
+    "telemetry that is not an object",
     { textResultForLlm: "hi", toolTelemetry: 7 },
     success("hi", { sessionLog: expect.stringContaining("toolTelemetry") }),
   ],
@@ -150,11 +150,11 @@ const cases: readonly [title: string, raw: unknown, expected: ToolResult][] = [
     success("hi", { sessionLog: expect.stringMatching(/media type.*\n.*not an object/) }),
   ],
   [
-    "binaries that are no list",
+    "binaries that are not a list",
     { textResultForLlm: "hi", binaryResultsForLlm: png },
     success("hi", { sessionLog: expect.stringContaining("not an array") }),
   ],
-  ["a text that is no string", { textResultForLlm: 5 }, success('{"textResultForLlm":5}')],
+  ["a text that is not a string", { textResultForLlm: 5 }, success('{"textResultForLlm":5}')],
 
   [
     "an MCP result with texts",

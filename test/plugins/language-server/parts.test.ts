@@ -12,15 +12,15 @@ type Json = any;
 
 describe("documents", () => {
   test("are opened once with the language of their name, then replaced as a whole", () => {
-    const told: Json[] = [];
-    const documents = new Documents("/work", (method, params) => void told.push([method, params]));
+    const reported: Json[] = [];
+    const documents = new Documents("/work", (method, params) => void reported.push([method, params]));
     documents.sync("src/a.ts", "one");
     documents.sync("/work/src/a.ts", "two");
     documents.sync("untitled:1", "note", "markdown");
     documents.close("untitled:1");
     documents.close("untitled:1");
     const uri = "file:///work/src/a.ts";
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ["textDocument/didOpen", { textDocument: { uri, languageId: "typescript", version: 1, text: "one" } }],
       ["textDocument/didChange", { textDocument: { uri, version: 2 }, contentChanges: [{ text: "two" }] }],
       ["textDocument/didOpen", { textDocument: { uri: "untitled:1", languageId: "markdown", version: 1, text: "note" } }],
@@ -30,9 +30,9 @@ describe("documents", () => {
 
   test("follow the disk if they show a file, and stay as they are while a user edits them", async () => {
     const folder = mkdtempSync(join(tmpdir(), "skillhost-documents-"));
-    const told: string[] = [];
+    const reported: string[] = [];
     const documents = new Documents(folder, (method, params: Json) => {
-      told.push(`${method} ${params.contentChanges?.[0].text ?? params.textDocument.text ?? ""}`);
+      reported.push(`${method} ${params.contentChanges?.[0].text ?? params.textDocument.text ?? ""}`);
     });
     writeFileSync(join(folder, "a.txt"), "on disk");
     documents.sync("a.txt", "written");
@@ -41,7 +41,7 @@ describe("documents", () => {
     await documents.refresh();
     rmSync(folder, { recursive: true });
     await documents.refresh();
-    expect(told).toEqual([
+    expect(reported).toEqual([
       "textDocument/didOpen written",
       "textDocument/didOpen typed",
       "textDocument/didChange on disk",
@@ -53,9 +53,9 @@ describe("documents", () => {
     const documents = new Documents("/work", () => {});
     documents.sync("a.ts", "one");
     documents.sync("a.ts", "two");
-    const told: Json[] = [];
-    documents.moveTo((method, params) => void told.push([method, params]));
-    expect(told).toMatchObject([["textDocument/didOpen", { textDocument: { version: 1, text: "two" } }]]);
+    const reported: Json[] = [];
+    documents.moveTo((method, params) => void reported.push([method, params]));
+    expect(reported).toMatchObject([["textDocument/didOpen", { textDocument: { version: 1, text: "two" } }]]);
   });
 });
 

@@ -74,7 +74,7 @@ describe("bundled documentation", () => {
     ["cucumber", "step definitions", "@When"],
     ["gherkin", "scenario outline", "Examples"],
     ["java", "records", "record Point"],
-  ] as const)("%s answers a question about %s, and nobody is asked", async ([libraryId, query, holds]) => {
+  ] as const)("%s answers a question about %s without asking the user", async ([libraryId, query, holds]) => {
     const { call, asked } = await open();
     const { resultType, textResultForLlm } = await call("get_library_docs", { libraryId, query });
     expect(resultType).toBe("success");

@@ -33,7 +33,7 @@ describe("grep", () => {
     ["goes by a glob with folders", { pattern: "a", glob: "src/*.ts" }, "./src/one.ts"],
     ["leaves out what a glob with ! names", { pattern: "a = ", glob: "!*.ts" }, "./src/two.js"],
     ["reads UTF-16 and passes over binary files", { pattern: "apple" }, "./data.txt\n./wide.txt"],
-    ["searches what it is told to, shown by that name", { pattern: "a = ", paths: ["src/", "data.txt"] }, "src/one.ts\nsrc/two.js"],
+    ["searches the given paths, shown by their names", { pattern: "a = ", paths: ["src/", "data.txt"] }, "src/one.ts\nsrc/two.js"],
     ["stops at a limit", { pattern: "m", path: "many.txt", output_mode: "content", head_limit: 2 }, "many.txt:m\nmany.txt:m"],
     [
       "gives lines around, with what is between left out",
@@ -43,7 +43,7 @@ describe("grep", () => {
     ["gives lines after", { pattern: "x", path: "many.txt", output_mode: "content", "-A": 1 }, "many.txt:x\nmany.txt-m"],
     ["gives lines before", { pattern: "x", path: "many.txt", output_mode: "content", "-B": 5 }, "many.txt-m\nmany.txt:x"],
     [
-      "spans lines when it is told to",
+      "spans lines when asked to",
       { pattern: "open\\(.close", multiline: true, output_mode: "content", "-n": true },
       "./text.md:2:open(\n./text.md:3:close)",
     ],
@@ -63,12 +63,12 @@ describe("grep", () => {
   test.each<[why: string, args: object, expected: RegExp]>([
     ["look-around", { pattern: "(?=a)" }, /RE2/],
     ["back-references", { pattern: "(a)\\1" }, /RE2/],
-    ["what is no pattern", { pattern: "(" }, /RE2/],
+    ["what is not a pattern", { pattern: "(" }, /RE2/],
     ["nothing", { pattern: "" }, /is empty/],
     ["too much repetition", { pattern: "((a{100}){100}){100}" }, /cannot be used/],
     ["a pattern without end", { pattern: "a".repeat(1_001) }, /longer than 1000 characters/],
     ["a line break without multiline", { pattern: "a\\nb" }, /multiline must be set/],
-    ["a type that nobody knows", { pattern: "a", type: "__proto__" }, /the type "__proto__" is not known/],
+    ["an unknown type", { pattern: "a", type: "__proto__" }, /the type "__proto__" is not known/],
     ["too many alternatives", { pattern: "a", glob: "{a,b}".repeat(20) }, /too many alternatives/],
     ["a path that is missing", { pattern: "a", path: "nowhere" }, /^Path nowhere does not exist\. Please provide a valid path\.$/],
   ])("refuses %s", async (_why, args, expected) => {

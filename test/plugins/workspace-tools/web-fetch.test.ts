@@ -58,7 +58,7 @@ describe("web_fetch", () => {
 
   test.each<[why: string, listener: RequestListener, expected: RegExp]>([
     ["an error of the server", send("text/html", "<p>no", 404), /failed: the server answered with HTTP status 404\.$/],
-    ["what is no text", send("image/png", Buffer.from([0, 1])), /failed: it is not text but image\/png\.$/],
+    ["what is not a text", send("image/png", Buffer.from([0, 1])), /failed: it is not text but image\/png\.$/],
     ["bytes without a type", send("application/octet-stream", Buffer.from([0, 1])), /failed: it is not text/],
     ["a connection that breaks", (request) => void request.socket.destroy(), /failed: The request to 127\.0\.0\.1:\d+ failed/],
     ["redirects without end", (_request, response) => void response.writeHead(302, { location: "/" }).end(), /redirects too many times/],

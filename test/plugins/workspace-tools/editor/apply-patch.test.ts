@@ -46,7 +46,7 @@ describe("an update by apply_patch", () => {
       twins.replace("function b() {\n", "function b() {\n  w();\n"),
     ],
     ["puts lines at the end", letters, update("@@", "+f"), `${letters}f\n`],
-    ["is told that its lines are the last", "a\nb\na\n", update("@@", "-a", "+z", "*** End of File"), "a\nb\nz\n"],
+    ["accepts that its lines are the last", "a\nb\na\n", update("@@", "-a", "+z", "*** End of File"), "a\nb\nz\n"],
     ["overlooks line numbers as other formats have them", letters, update("@@ -1,2 +1,2 @@", "-b", "+B"), "a\nB\nc\nd\ne\n"],
     ["overlooks white space at the ends of lines", "a  \nb\n", update("@@", " a", "-b", "+B"), "a  \nB\n"],
     ["overlooks another indentation", "\ta\n\tb\n", update("@@", " a", "-b", "+\tB"), "\ta\n\tB\n"],

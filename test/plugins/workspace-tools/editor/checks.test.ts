@@ -67,7 +67,7 @@ describe("get_errors", () => {
       (folder) => `Nothing was checked.\nNot checked:\n${folder}/tsconfig.json: there is no check for this kind of file`,
     ],
     [
-      "what is no text",
+      "what is not a text",
       { "a.json": Buffer.from([0, 1]) },
       (folder) => `Nothing was checked.\nNot checked:\n${folder}/a.json: it cannot be read as text of at most 5 MB`,
     ],

@@ -78,9 +78,9 @@ test("the documentation names every tool and argument", async () => {
   expect(tools).toHaveLength(26);
   for (const { name, parameters } of tools) {
     const { properties, required = [] } = parameters as { properties: object; required?: readonly string[] };
-    const told = [...(rows.get(name) ?? "none").matchAll(/`([\w-]+)(\??)`/g)].map(([, key, isOptional]) => [key, isOptional === ""]);
+    const reported = [...(rows.get(name) ?? "none").matchAll(/`([\w-]+)(\??)`/g)].map(([, key, isOptional]) => [key, isOptional === ""]);
     const expected = Object.keys(properties).map((key) => [key, required.includes(key)]);
-    expect(Object.fromEntries(told), name).toEqual(Object.fromEntries(expected));
+    expect(Object.fromEntries(reported), name).toEqual(Object.fromEntries(expected));
   }
 });
 

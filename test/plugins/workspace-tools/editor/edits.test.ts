@@ -35,7 +35,7 @@ describe("replace_string_in_file", () => {
     ["one that differs in white space", "a\n  b\nc\n", ["b\n  c", "y"], /The text at line 2 differs only in whitespace/],
     ["one that is there twice", "a\na\n", ["a", "y"], /it occurs 2 times\. Nothing was changed\. Include more lines/],
     ["one that overlaps itself", "aaa\n", ["aa", "y"], /it occurs 2 times/],
-    ["what is no change", "a\n", ["a", "a"], /^oldString and newString are identical/],
+    ["what is not a change", "a\n", ["a", "a"], /^oldString and newString are identical/],
     ["no passage, in a file that is not empty", "a\n", ["", "y"], /^oldString is empty, and .* is not/],
     ["a binary file", Buffer.from([1, 0, 2]), ["x", "y"], /is binary and cannot be edited/],
     ["a file in another encoding", Buffer.from([0xe4, 0x0a]), ["x", "y"], /is not valid UTF-8/],

@@ -142,7 +142,11 @@ describe("run_tests", () => {
   });
 
   test.each<[what: string, args: object, says: RegExp]>([
-    ["where nobody knows how", {}, /^How the tests are run could not be found out: there is none of package\.json .* Give a command\.$/],
+    [
+      "without a known test runner",
+      {},
+      /^How the tests are run could not be found out: there is none of package\.json .* Give a command\.$/,
+    ],
     ["both files and a command", { files: ["a.js"], command: "x" }, /^Give either files or a command\.$/],
   ])("refuses %s without asking the user", async (_what, args, says) => {
     const { call, asked } = await openEditor({ "a.js": "" });
