@@ -22,6 +22,7 @@ function expectEqual(title, actual, expected) {
 
 // What users download beside the package itself; npm's own libraries are part of it. Raise it only with a reason.
 const mostMegabytes = 70;
+const mostPackedBytes = 1.2e6;
 
 /** Says how large the dependencies are, the largest by name, and fails when they have grown too large. */
 function measureInstalled(folder) {
@@ -48,9 +49,21 @@ function measureInstalled(folder) {
   if (all > mostMegabytes * 1024 * 1024) throw new Error(`The dependencies are over ${mostMegabytes} MB.`);
 }
 
+/** Sources and maps are not packed: names of functions and lines of dist/ are enough to follow a stack trace. */
+function checkPacked({ size, files }) {
+  const surplus = files
+    .map(({ path }) => path)
+    .filter((path) => /\.map$|^(?:src|build|test)\/|(?<!\.d)\.ts$/.test(path) && !path.startsWith("skills/"));
+  console.log(`packed: ${files.length} files, ${(size / 1e6).toFixed(2)} MB, ${mostPackedBytes / 1e6} at most`);
+  if (surplus.length > 0) throw new Error(`The tarball contains files that users do not need: ${surplus.slice(0, 5).join(", ")}`);
+  if (size > mostPackedBytes) throw new Error(`The tarball is larger than ${mostPackedBytes / 1e6} MB.`);
+}
+
 try {
   run("build", "npm", ["run", "--silent", "build"]);
-  const tarball = join(scratch, JSON.parse(run("pack", "npm", ["pack", "--json", "--pack-destination", scratch]))[0].filename);
+  const packed = JSON.parse(run("pack", "npm", ["pack", "--json", "--pack-destination", scratch]))[0];
+  const tarball = join(scratch, packed.filename);
+  checkPacked(packed);
   run("publint", join(root, "node_modules/.bin/publint"), [tarball, "--strict"]);
   run("are the types wrong", join(root, "node_modules/.bin/attw"), [tarball, "--profile", "esm-only"]);
 
@@ -73,14 +86,15 @@ try {
   writeFileSync(
     join(project, "use.mjs"),
     `import { approveAll, createHost, HostError } from "skillhost";
+     import { defineTool } from "skillhost/define";
      import { createTestHost } from "skillhost/testing";
      const host = await createHost({ skillDirectories: ["./skills"], watch: false });
      const session = await host.createSession({ onPermissionRequest: approveAll, persist: false });
      const result = await session.callTool("greet", { name: "Grace" });
      await host.close();
-     console.log(result.textResultForLlm, typeof createTestHost, new HostError("X", "y").code);`,
+     console.log(result.textResultForLlm, typeof createTestHost, typeof defineTool, new HostError("X", "y").code);`,
   );
-  expectEqual("packed library", run("use", process.execPath, ["use.mjs"], project).trim(), "Hello Grace function X");
+  expectEqual("packed library", run("use", process.execPath, ["use.mjs"], project).trim(), "Hello Grace function function X");
   const bundled = JSON.parse(
     run("bundled skills", bin, ["list", "--json", "--skills", join(project, "node_modules/skillhost/skills")], project),
   );
