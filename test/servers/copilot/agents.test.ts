@@ -44,7 +44,7 @@ test("a sub-agent's events carry the parent's call, and its hooks the parent's s
   expect(served.asked.messages.at(-1)).toMatchObject({ role: "tool", tool_call_id: "call-task", content: "It is sunny." });
 });
 
-test("one in the background is told of by a notification, which the model reads as a message", async () => {
+test("the end of a background agent is a notification to clients and a message to the model", async () => {
   const { client, sessionId } = await session();
   served.says(task("background"), "It is sunny.", "It is sunny.", "Noted.");
   await client.request("session.send", { sessionId, prompt: "Go" });

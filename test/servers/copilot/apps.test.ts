@@ -92,7 +92,7 @@ describe("MCP Apps", () => {
     expect((await client.refusal("session.mcp.apps.listTools", { sessionId, serverName: "shop" })).message).toContain("originServerName");
   });
 
-  test("what pages are told of where they are shown is kept, and the state is diagnosed", async () => {
+  test("the host context of pages is stored, and the state is diagnosed", async () => {
     const { client, sessionId } = await session({ requestMcpApps: true });
     await client.request("session.mcp.apps.setHostContext", { sessionId, context: { theme: "dark", locale: "nb-NO" } });
     expect(await client.request("session.mcp.apps.getHostContext", { sessionId })).toEqual({ context: { theme: "dark", locale: "nb-NO" } });

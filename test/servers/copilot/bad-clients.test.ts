@@ -21,7 +21,7 @@ async function waiting(
 }
 
 describe("a client that never answers a call", () => {
-  test("has its own turn waiting, and nobody else's; abort ends it", async () => {
+  test("a client that does not answer blocks only its own turn, which abort ends", async () => {
     const { client, sessionId } = await waiting();
     const other = await served.connect();
     const theirs = await other.create({ model: "m" });
@@ -45,7 +45,7 @@ describe("a client that never answers a call", () => {
     expect(await client.request("ping")).toMatchObject({ protocolVersion: 3 });
   });
 
-  test("hears of nothing more when it has gone in the middle of a turn, and the server goes on", async () => {
+  test("a client that disconnects during a turn gets no more events, and the server continues", async () => {
     const { client, sessionId, requestId } = await waiting();
     client.drop();
     const other = await served.connect();
@@ -59,7 +59,7 @@ describe("a client that never answers a call", () => {
   });
 });
 
-describe("answers that nobody waits for", () => {
+describe("unexpected answers", () => {
   test("are refused: a second one, one of another kind, one for a call that never was", async () => {
     const { client, sessionId, requestId } = await waiting();
     const answer = (id: unknown): Promise<object> =>
@@ -74,7 +74,7 @@ describe("answers that nobody waits for", () => {
     expect(served.asked.messages.at(-1).content).toBe("Sun.");
   });
 
-  test("a permission is answered once, whoever answers again", async () => {
+  test("a permission request takes only the first answer", async () => {
     served = await Served.start();
     const client = await served.connect();
     const sessionId = await client.create({ model: "m", tools: [weather] });

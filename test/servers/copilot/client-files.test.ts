@@ -57,7 +57,7 @@ async function session(options: object = {}): Promise<{ client: TestClient; sess
 }
 
 describe("a client with a file system of its own", () => {
-  test("keeps the log of its sessions, which go on from it in another process", async () => {
+  test("a client stores the log of its sessions, which another process resumes from it", async () => {
     const { client, sessionId, disk } = await session();
     served.says("One.");
     await client.say(sessionId, "first");
@@ -97,7 +97,7 @@ describe("a client with a file system of its own", () => {
     }
   });
 
-  test("has what it keeps of a session deleted with it, and is told of sessions that it does not keep", async () => {
+  test("deleting a session deletes its files at the client; a session that the client does not have is reported", async () => {
     const { client, sessionId, disk } = await session();
     await client.request("session.destroy", { sessionId });
     expect(await client.request("session.delete", { sessionId })).toEqual({ success: true });
@@ -105,7 +105,7 @@ describe("a client with a file system of its own", () => {
     expect((await client.refusal("session.resume", { sessionId })).message).toContain("Session not found");
   });
 
-  test("has a session whose log it cannot take for a while go on, and gets all of it later", async () => {
+  test("a session continues while its client cannot store the log, and the client gets all of it later", async () => {
     const { client, sessionId, disk } = await session();
     disk.isFull = true;
     served.says("One.", "Two.");

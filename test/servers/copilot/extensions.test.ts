@@ -92,7 +92,7 @@ describe("extensions of a session", () => {
     expect(client.types()).not.toContain("session.extensions_loaded");
   });
 
-  test("are told of as a capability, and get none of the host's variables but what a program needs to run", async () => {
+  test("extensions are announced as a capability, and get only the environment variables that a program needs", async () => {
     process.env["SECRET_OF_THE_HOST"] = "s3cret";
     onTestFinished(() => void delete process.env["SECRET_OF_THE_HOST"]);
     const names = `JSON.stringify([process.env.SECRET_OF_THE_HOST ?? "none", Number(process.env.COPILOT_EXTENSION_PARENT_PID) === process.ppid, process.cwd()])`;
@@ -107,7 +107,7 @@ describe("extensions of a session", () => {
     expect(JSON.parse(await call("env_tool"))).toEqual(["none", true, realpathSync.native(served.folder)]);
   });
 
-  test("lose their tools when they crash: the call that waits fails, and the session goes on", async () => {
+  test("the tools of a crashed extension are removed: its pending call fails, and the session continues", async () => {
     const { client, until, call, list, sessionId, served } = await open({
       bad: telling("crash_tool", `{ console.error("It broke."); process.exit(3); }`),
       good: telling("good_tool", `"still here"`),
@@ -124,7 +124,7 @@ describe("extensions of a session", () => {
     expect(statuses(await list())).toEqual({ "project:bad": "running", "project:good": "running" });
   });
 
-  test("are looked for and started anew by a reload: what was edited, added and removed counts", async () => {
+  test("a reload finds and starts edited and added extensions, and stops removed ones", async () => {
     const { served, client, until, call, list, sessionId } = await open({
       one: telling("one_tool", `"before"`),
       two: telling("two_tool", `"two"`),
@@ -173,7 +173,7 @@ describe("extensions of a session", () => {
     expect(await call(weather.name)).toBe("of the client");
   });
 
-  test("cannot have different tools of one name: one runs, the other fails and says so", async () => {
+  test("of two extensions with the same tool name, one runs and the other fails with the reason", async () => {
     const { client, list, call } = await open({ a: telling("taken", `"a"`), b: telling("taken", `"b"`).replace("Tells.", "Tells more.") });
     await expect.poll(async () => (await list()).map(({ status }: Json) => status).sort()).toEqual(["failed", "running"]);
     const [{ id: winner }] = (await list()).filter(({ status }: Json) => status === "running");
@@ -189,7 +189,7 @@ describe("extensions of a session", () => {
     expect(await call("taken")).toBe("first");
   });
 
-  test("run hooks, and whoever they deny is denied", async () => {
+  test("hooks of extensions run, and their denials apply", async () => {
     const hooks = `hooks: { preToolUse: ({ toolName }) => (toolName === "${weather.name}" ? { permissionDecision: "deny", permissionDecisionReason: "Not today." } : undefined) }`;
     const { served, client, until, call, sessionId } = await open({ guard: telling("guard_tool", `"x"`, hooks) });
     await until({ "project:guard": "running" });

@@ -10,7 +10,7 @@ let served: Served;
 afterEach(() => served?.[Symbol.asyncDispose]());
 
 describe("the handshake", () => {
-  test("connect tells version 3, and so does a ping after it", async () => {
+  test("connect answers with version 3, and so does a later ping", async () => {
     served = await Served.start();
     const client = served.open();
     expect(await client.request("connect", { supportedTaskKinds: ["agent"] })).toEqual({
@@ -51,7 +51,7 @@ describe("the handshake", () => {
     expect(await client.request("ping")).toMatchObject({ protocolVersion: 3 });
   });
 
-  test("no host is made for clients that only look whether somebody is there", async () => {
+  test("a ping does not open the host", async () => {
     let opened = 0;
     served = await Served.start({
       server: {
@@ -185,7 +185,7 @@ describe("bad input", () => {
     expect(answer).toContain("pong: x");
   });
 
-  test("what is no message is refused, and the next one is answered", async () => {
+  test("an invalid message is refused, and the next one is answered", async () => {
     served = await Served.start();
     const junk = [
       "{nope",

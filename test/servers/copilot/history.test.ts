@@ -202,7 +202,7 @@ describe("compaction", () => {
     expect(texts().slice(0, 2)).toEqual(["first", "One."]);
   });
 
-  test("a summary for somebody else and a question on the side change nothing", async () => {
+  test("a handoff summary and an ephemeral query do not change the conversation", async () => {
     const { client, sessionId } = await session();
     served.says("One.", "HANDOFF", "Forty-two.", "Two.");
     await client.say(sessionId, "first");

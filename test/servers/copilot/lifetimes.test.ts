@@ -157,7 +157,7 @@ describe("a resume that is refused", () => {
     expect((await client.request("session.plugins.list", { sessionId })).plugins).toMatchObject([{ name: "guard" }]);
   });
 
-  test("leaves no hook behind that nobody answers", async () => {
+  test("a client that leaves takes its hooks with it", async () => {
     const { client, sessionId } = await withPlugin();
     const other = await served.connect();
     other.answers("hooks.invoke", () => new Promise(() => {}));

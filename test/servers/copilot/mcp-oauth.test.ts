@@ -161,7 +161,7 @@ describe("a remote server that wants a token", () => {
 });
 
 describe("signing in by a browser", () => {
-  test("the client gets the address, and the server is there when somebody went there", async () => {
+  test("the client gets the sign-in URL, and the server connects after the sign-in", async () => {
     const { client, sessionId, close } = await session([], false);
     expect(await status(client, sessionId)).toBe("needs-auth");
     const { authorizationUrl } = await client.request("session.mcp.oauth.login", { sessionId, serverName: "vault" });

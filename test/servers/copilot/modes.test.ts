@@ -179,7 +179,7 @@ describe("custom instructions", () => {
 });
 
 describe("options", () => {
-  test("that have no effect are told of", async () => {
+  test("options without effect are reported", async () => {
     const { client } = await session({ sessionLimits: { maxAiCredits: 5 }, memory: { enabled: true }, requestAutoModeSwitch: true });
     const { data } = await client.event("session.info", (event) => event.data["infoType"] === "options_without_effect");
     expect(data["message"]).toBe(
@@ -250,7 +250,7 @@ describe("options", () => {
     expect(served.model.requests.at(-1)?.headers["authorization"]).toBe("Bearer acquired");
   });
 
-  test("a change of model is told once", async () => {
+  test("a change of the model is emitted once", async () => {
     const { client, sessionId } = await session();
     served.says("One.", "Two.");
     await client.say(sessionId, "Hi.");

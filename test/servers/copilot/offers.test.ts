@@ -124,7 +124,7 @@ describe("skills", () => {
     expect((served.asked.tools ?? []).map((tool: Json) => tool.function.name)).not.toContain("skill");
   });
 
-  test("reload tells what is wrong with them; the server lists, finds and switches them off for all", async () => {
+  test("reloading skills reports their problems; the server lists, discovers and disables skills for all sessions", async () => {
     const files = {
       "skills/alpha/SKILL.md": skill("alpha"),
       "project/skills/delta/SKILL.md": skill("delta"),
@@ -158,7 +158,7 @@ const echoServer = fileURLToPath(new URL("../../doubles/mcp-servers/raw-server.m
 const echo = { command: process.execPath, args: [echoServer, "plain"], tools: ["*"] };
 
 describe("MCP servers", () => {
-  test("start when somebody first wants to know of them, are listed, stopped and started", async () => {
+  test("MCP servers start when a client first lists them, and can be stopped and started", async () => {
     const { client, sessionId } = await session({ mcpServers: { echo, off: echo }, disabledMcpServers: ["off"] });
     await client.request("session.metadata.snapshot", { sessionId });
     const [listed] = served.server.sessions.get(sessionId)!.session.mcp.list();

@@ -23,7 +23,7 @@ describe("events carry what the official runtime says in them", () => {
     expect(modes).toEqual(["plan", "interactive"]);
   });
 
-  test.each([true, false])("a resume says whether what was left open goes on: %s", async (continuePendingWork) => {
+  test.each([true, false])("a resume says whether pending work continues: %s", async (continuePendingWork) => {
     const { client, sessionId } = await begin();
     const other = await served.connect();
     await other.request("session.resume", { sessionId, continuePendingWork });

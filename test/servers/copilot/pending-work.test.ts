@@ -25,7 +25,7 @@ async function abandoned(options: object = declared): Promise<{ sessionId: strin
 }
 
 describe("a session whose only client has gone", () => {
-  test("goes on when another answers the call that was open, if it says that it continues the work", async () => {
+  test("a turn continues when another client answers the pending call with continuePendingWork", async () => {
     const { sessionId, requestId, next } = await abandoned();
     await next.request("session.resume", { sessionId, requestPermission: true, ...declared, continuePendingWork: true });
     expect(await next.request("session.tools.handlePendingToolCall", { sessionId, requestId, result: "Sun." })).toEqual({ success: true });

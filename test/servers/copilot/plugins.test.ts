@@ -53,7 +53,7 @@ describe("plugins that a client installs", () => {
     expect(existsSync(source)).toBe(true);
   });
 
-  test("are copies, which an update makes anew, and which another process finds", async () => {
+  test("installed plugins are copies, which an update replaces and another process finds", async () => {
     const client = await connected();
     await client.request("plugins.install", { source: "src/tune", workingDirectory: served.folder });
     served.write("src/tune/plugin.json", manifest("1.1.0"));
@@ -198,7 +198,7 @@ describe("plugins that a client installs", () => {
     expect((await client.request("plugins.list")).plugins).toEqual([]);
   });
 
-  test("are refused from a marketplace that has them elsewhere, and by names that nobody installed", async () => {
+  test("plugins outside their marketplace and plugins that are not installed are refused", async () => {
     const client = await connected();
     await client.request("plugins.marketplaces.add", { source: join(served.folder, "market") });
     expect((await client.refusal("plugins.install", { source: "far@fair" })).message).toContain("in another repository");

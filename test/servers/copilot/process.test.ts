@@ -115,7 +115,7 @@ describe("the process", () => {
     connection.dispose();
   });
 
-  test("reads frames in any pieces, refuses what is none, and ends when it cannot tell them apart any more", async () => {
+  test("the process reads frames in any pieces, refuses invalid ones, and ends when it cannot separate them", async () => {
     const started = start(["--stdio"]);
     const frame = (body: string): Buffer => Buffer.from(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
     const request = (id: number | string, method: string, params: object = {}): Buffer =>
@@ -144,7 +144,7 @@ describe("the process", () => {
     expect(refusals.at(-1)?.message).toContain("the limit is");
   });
 
-  test("listens on a port that it tells, for clients with the token only, and ends on SIGTERM", async () => {
+  test("the process prints its port, accepts only clients with the token, and ends on SIGTERM", async () => {
     const started = start([], { COPILOT_CONNECTION_TOKEN: "secret" });
     await expect.poll(() => started.stdoutText()).toMatch(/listening on port \d+/i);
     const port = Number(/port (\d+)/.exec(started.stdoutText())?.[1]);

@@ -47,7 +47,7 @@ describe("sessions", () => {
     expect([types[0], types.at(-1)]).toEqual(["session.resume", "session.shutdown"]);
   });
 
-  test("an id that is taken, or that is none, is refused", async () => {
+  test("an id that is in use or not valid is refused", async () => {
     served = await Served.start();
     const client = await served.connect();
     await client.create({ sessionId: "one" });
@@ -58,7 +58,7 @@ describe("sessions", () => {
     expect((await client.refusal("session.resume", { sessionId: "nobody" })).message).toContain("nobody");
   });
 
-  test("a turn tells its events in order, with a chain of those that are kept", async () => {
+  test("a turn emits its events in order, and the recorded ones form a chain", async () => {
     served = await Served.start();
     const client = await served.connect();
     client.serve({ get_weather: ({ city }) => `Sunny in ${city}.` });
@@ -134,7 +134,7 @@ describe("sessions", () => {
     expect(await client.request("session.metadata.isProcessing", { sessionId })).toEqual({ processing: false });
   });
 
-  test("a failure of the model is an event and the session goes on", async () => {
+  test("a failure of the model is an event, and the session continues", async () => {
     served = await Served.start();
     served.model.answer({ status: 400, headers: { "content-type": "application/json" }, steps: ['{"error":{"message":"no such thing"}}'] });
     const client = await served.connect();
@@ -208,7 +208,7 @@ describe("several clients in one session", () => {
     expect(two.types().filter((type) => type === "assistant.message")).toHaveLength(2);
   });
 
-  test("a tool of one name in another form is refused, and the client is not in the session then", async () => {
+  test("a tool with the name of another client's different tool is refused, and its client does not join", async () => {
     served = await Served.start();
     const [one, two] = [await served.connect(), await served.connect()];
     const sessionId = await one.create({ tools: [weather] });
@@ -239,7 +239,7 @@ describe("several clients in one session", () => {
     });
   });
 
-  test("who joins while a permission is open is told of it and may answer", async () => {
+  test("a client that joins during a permission request receives it and can answer", async () => {
     served = await Served.start();
     const [one, two] = [await served.connect(), await served.connect()];
     one.answers("unused", () => {});
@@ -293,7 +293,7 @@ describe("several clients in one session", () => {
     expect(two.types().at(-1)).toBe("session.shutdown");
   });
 
-  test("a session that everybody lost waits for somebody to come back, and ends when nobody does", async () => {
+  test("a session without clients waits for one to return, and ends when none does", async () => {
     served = await Served.start({ server: { orphanTimeout: 30 } });
     const [one, two] = [await served.connect(), await served.connect()];
     const sessionId = await one.create({ model: "m" });
@@ -317,7 +317,7 @@ describe("what happens in time", () => {
     expect(await client.request("session.resume", { sessionId })).toMatchObject({ sessionId });
   });
 
-  test("a client that never answers keeps nobody but itself waiting", async () => {
+  test("a client that never answers delays no other client", async () => {
     served = await Served.start();
     const [silent, other] = [await served.connect(), await served.connect()];
     const waiting = await silent.create({ model: "m", tools: [weather] });

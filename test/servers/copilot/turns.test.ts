@@ -28,7 +28,7 @@ async function called(
 }
 
 describe("calls of a client's tools", () => {
-  test("tell all that the client needs", async () => {
+  test("the events of a turn contain everything that the client needs", async () => {
     const { client } = await called({ result: "Sun." });
     const { data } = await client.event("external_tool.requested");
     expect(data).toEqual({
@@ -101,7 +101,7 @@ describe("calls of a client's tools", () => {
     );
   });
 
-  test("a tool that the model makes up is told not to exist", async () => {
+  test("a call of an unknown tool gets the result that the tool does not exist", async () => {
     const { client, sessionId } = await session({ tools: [weather], availableTools: ["custom:*"] });
     served.says(calling("report_intent"), "Sorry.");
     await client.say(sessionId, "Hi");
@@ -183,7 +183,7 @@ describe("permissions", () => {
     expect(client.events.findLast(({ event }) => event.type === "tool.execution_complete")?.event.data["success"]).toBe(false);
   });
 
-  test("approved for the session is not asked again; nobody there is a denial", async () => {
+  test("an approval for the session is not requested again; without a user the call is denied", async () => {
     const { client, sessionId } = await session({ tools: [weather, { ...weather, name: "other" }] });
     client.answers("unused", () => {});
     const answer = async (requestIndex: number, result: object): Promise<void> => {
@@ -517,7 +517,7 @@ describe("models", () => {
     expect(await client.request("llmInference.httpResponseChunk", { requestId: "late", data: "", end: true })).toEqual({ accepted: false });
   });
 
-  test("is reached with requests that say which agent asks, what for, and who started it", async () => {
+  test("model requests name the agent, the purpose and the parent agent", async () => {
     served = await Served.start({ server: { environment: {} } });
     const client = await served.connect();
     await client.request("llmInference.setProvider", {});

@@ -100,7 +100,7 @@ describe("a permission request", () => {
     expect(permissionRequest["commandSegments"] ?? []).toEqual([]);
   });
 
-  test("that rules deny is told with what the rule says, or null", async () => {
+  test("a denial by rules is emitted with the argument of the rule, or null", async () => {
     served = await Served.start({ files: skill('{ kind: "read", path: "a" }'), host: {} });
     const client = await served.connect();
     const sessionId = await client.create({ model: "test-model" });
@@ -141,7 +141,7 @@ describe("a permission request", () => {
     expect(client.events.filter(({ event }) => event.type === "permission.requested").length).toBe(1);
   });
 
-  test("that is approved for longer is told with what was approved, and else as approved", async () => {
+  test("a lasting approval is emitted with what it covers, and otherwise as approved", async () => {
     served = await Served.start({ files: skill('{ kind: "read", path: "a" }') });
     const client = await served.connect();
     const sessionId = await client.create({ model: "test-model" });
@@ -167,7 +167,7 @@ describe("a permission request", () => {
 });
 
 describe("the end of a session", () => {
-  test("is told with what it took, now and to whoever resumes it", async () => {
+  test("the end of a session is emitted with its usage, now and after a resume", async () => {
     served = await Served.start({
       files: {
         "skills/s/SKILL.md": "---\nname: s\ndescription: Has a tool.\n---\nUse it.\n",

@@ -106,7 +106,7 @@ describe.each(eras)("a client of the %s era", (era) => {
     await ended.promise;
   });
 
-  test("is told when a save changes the tools, and only then", async () => {
+  test("a client is notified when a save changes the tools, and only then", async () => {
     await using served = await serveSkill({ "tools/one.ts": toolModule(`defineTool("one", { description: "First.", handler: () => 1 })`) });
     const heard = deferred<readonly string[]>();
     const client = await served.connect(era);

@@ -276,7 +276,7 @@ test("other paths and methods are not served", async () => {
   expect((await fetch(url, { headers: { ...headers, Accept: "text/event-stream" } })).status).toBe(400);
 });
 
-test("a session is known by its id alone, ends when it is told to, and is gone then", async () => {
+test("a session is found only by its id, and does not exist after DELETE", async () => {
   await using served = await serveSkill({});
   const { url } = served.face;
   const opened = await post(url, initialize);
@@ -290,7 +290,7 @@ test("a session is known by its id alone, ends when it is told to, and is gone t
   expect((await post(url, list, { "Mcp-Session-Id": id })).status).toBe(404);
 });
 
-test("there are no more sessions than allowed: the one that was used longest ago goes", async () => {
+test("beyond the limit of sessions, the least recently used one is ended", async () => {
   await using served = await serveSkill({}, { http: { maxSessions: 2 } });
   const { url } = served.face;
   const ids: string[] = [];

@@ -33,7 +33,7 @@ test("no more sessions begin at the same time than there may be", async () => {
   expect((await first).status).toBe(200);
 });
 
-test("a session that nobody uses ends, and one that is used does not", async () => {
+test("an unused session ends, and a used one does not", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
   const ended: string[] = [];
   const names = ["idle", "busy"];

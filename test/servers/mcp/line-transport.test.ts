@@ -35,7 +35,7 @@ test("reads messages however they are cut, with empty lines and carriage returns
   expect(received).toEqual([{ ...ping(1), params: { text: "ä€😀" } }, ping(2)]);
 });
 
-test("passes over what is no message, answers what is a faulty request, and goes on", async () => {
+test("the transport ignores lines that are not messages, refuses invalid requests, and continues", async () => {
   const { input, received, errors } = await wire();
   const lines = [
     "not json",
@@ -120,7 +120,7 @@ test("closes the connection at a message that is too long to be one", async () =
 
 const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
 
-test("refuses what is nested too deeply, with an answer, and goes on", async () => {
+test("the transport refuses deeply nested messages with an answer, and continues", async () => {
   const { input, received, writes } = await wire();
   // The message itself is one level.
   input.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":${nested(127)}}\n`);
@@ -139,7 +139,7 @@ test("refuses what is nested too deeply, with an answer, and goes on", async () 
   );
 });
 
-test("ends the connection of who sends more values than are parsed", async () => {
+test("a message with too many values ends the connection", async () => {
   const { input, received, errors, transport } = await wire();
   input.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[${Array(600_000).fill("{}").join()}]}}\n`);
   await transport.closed;
@@ -147,7 +147,7 @@ test("ends the connection of who sends more values than are parsed", async () =>
   expect(errors).toEqual([expect.stringContaining("500000 values")]);
 });
 
-test("keeps what comes while nobody takes messages, for whoever does next, in its order", async () => {
+test("messages that arrive without a handler are delivered to the next handler in order", async () => {
   const { input, received, transport } = await wire();
   const first: JSONRPCMessage[] = [];
   transport.onmessage = (message) => {

@@ -206,7 +206,7 @@ test.each([
   expect(errors).toEqual([]);
 });
 
-test("a client that goes away before it is answered has its signal fired; the late answer is cancelled, the late error nobody's", async () => {
+test("when a client disconnects early, the signal fires, a late response is cancelled and a late error is ignored", async () => {
   for (const isError of [false, true]) {
     const [began, fired, cancelled] = [deferred(), deferred(), deferred()];
     const { url, errors, done } = await bridge(async ({ signal }) => {

@@ -79,7 +79,7 @@ describe.each(eras)("a client of the %s era", (era) => {
     expect(messages).toMatchObject([{ content: { text: "Be kind." } }]);
   });
 
-  test("reads resources and templates, and is told what is not there", async () => {
+  test("a client reads resources and templates, and gets an error for missing ones", async () => {
     await using served = await serveSkill(files);
     const client = await served.connect(era);
     const { resources } = await client.listResources();
@@ -116,7 +116,7 @@ describe.each(eras)("a client of the %s era", (era) => {
     await unwatched.promise;
   });
 
-  test("is told of new prompts and resources that were saved", async () => {
+  test("a client is notified of saved prompts and resources", async () => {
     await using served = await serveSkill(files);
     const client = await served.connect(era);
     const [prompts, resources] = [deferred(), deferred()];
@@ -169,7 +169,7 @@ describe("the Skills extension", () => {
     expect((await ask(served, "skills/get", { uri: "skill://nobody/SKILL.md" })).error.code).toBe(-32602);
   });
 
-  test("reads folders, and nothing that is none", async () => {
+  test("a client reads folders of skills, and gets an error for other URIs", async () => {
     await using served = await serveSkill({ "SKILL.md": document, "references/guide.md": "# Guide" });
     const { result } = await ask(served, "resources/directory/read", { uri: "skill://helper" });
     expect(result.resources).toMatchObject([

@@ -168,7 +168,7 @@ describe("a request that ends with questions", () => {
   };
   const named = { name: { action: "accept", content: { name: "Ada" } } };
 
-  test("goes on with the answers, once", async () => {
+  test("a suspended call continues with the answers once", async () => {
     await using served = await serveSkill({ "tools/all.ts": tools });
     const { url } = served.face;
     const { result } = await answerOf(post(url, call.body, call.headers));
@@ -191,7 +191,7 @@ describe("a request that ends with questions", () => {
     }
   });
 
-  test("is asked again when an answer is missing or is none", async () => {
+  test("a question is repeated when its answer is missing or not valid", async () => {
     await using served = await serveSkill({ "tools/all.ts": tools });
     const { url } = served.face;
     let { result } = await answerOf(post(url, call.body, call.headers));

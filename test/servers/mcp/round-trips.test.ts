@@ -60,7 +60,7 @@ test("the call that waits longest is ended when too many wait", async () => {
   });
 });
 
-test("a call that nobody comes back to is ended after a while", async () => {
+test("a call whose client does not return is ended after the time limit", async () => {
   using trips = new InputRequiredCalls(options, { waitMs: 20 });
   const ended = new Promise<void>((resolve) => {
     void begin(
@@ -88,7 +88,7 @@ test("the end of the face, and of the request that a call is in, end the call", 
   expect(await call).toEqual({ ended: true });
 });
 
-test("a state of one face means nothing to another, and none that is no text to any", async () => {
+test("a request state is refused by another endpoint, and when it is not a string", async () => {
   using trips = new InputRequiredCalls(options);
   using others = new InputRequiredCalls(options);
   const { state } = await begin(trips, asking(1));

@@ -32,7 +32,7 @@ function shelfOf(...skills: readonly SkillEntry[]) {
   return { shelf: new SkillResources(session, createLogger({ level: "error", write: (line) => lines.push(line) })), lines };
 }
 
-test("a file that is another than it was listed as is refused, and then listed anew", async () => {
+test("a file that differs from its digest is refused, and its skill is listed again", async () => {
   const files: Files = { "SKILL.md": skillDocument("one"), "guide.md": "first" };
   const { shelf } = shelfOf(skillOf("one", files));
   const uri = "skill://one/guide.md";

@@ -41,7 +41,7 @@ async function connect(skill: TempSkill, era: Era, more?: readonly string[]): Pr
   return client;
 }
 
-test.each(eras)("serves a client of the %s era, and tells it of a tool that was saved meanwhile", async (era) => {
+test.each(eras)("a client of the %s era is served, and notified of a saved tool", async (era) => {
   using skill = makeSkill();
   const client = await connect(skill, era, ["--yes"]);
   const changed = deferred<readonly (string | undefined)[]>();
@@ -97,7 +97,7 @@ test("prints nothing but the protocol, answers what was asked before the end of 
   expect(code).toBe(0);
 });
 
-test("ends in the middle of a call when its input ends, when it is told to, and when nobody reads its output", async () => {
+test("the process ends during a call when its input ends, when it is terminated, and when its output is closed", async () => {
   const hang = `defineTool("hang", { description: "Hangs.", handler: () => new Promise(() => {}) })`;
   using skill = tempSkill({ "SKILL.md": skillDocument("hanger"), "tools/hang.ts": toolModule(hang) }, { name: "hanger" });
   const endings: readonly ((child: ChildProcess) => unknown)[] = [
