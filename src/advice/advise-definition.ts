@@ -2,25 +2,25 @@ import { basename, extname } from "node:path";
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
 import { checkToolName } from "../tools/tool-name.ts";
 
-/** What is known of a tool's definition without running anything. Undefined: it cannot be known. */
+/** The statically known definition of a tool. Undefined: unknown. */
 export interface KnownDefinition {
   readonly name: string;
   readonly description: string | undefined;
   readonly overridesBuiltInTool: boolean | undefined;
   readonly file: string;
-  /** False: the file defines several tools, so it is not named after one. */
+  /** False: the file defines several tools, so its name is not that of a tool. */
   readonly isAloneInFile: boolean;
   readonly position: (field: "name" | "description") => Position | undefined;
 }
 
-/** Advice about what a tool is called and how it is described. */
+/** Advice about a tool's name and description. */
 export function adviseDefinition(tool: KnownDefinition): readonly Diagnostic[] {
   return [...adviseDescription(tool), ...adviseFileName(tool), ...adviseBuiltinName(tool)];
 }
 
 function adviseDescription(tool: KnownDefinition): Diagnostic[] {
   const { name, description } = tool;
-  // A missing description is reported when the tool is created, with its own code.
+  // Creating the tool reports a missing description, with its own code.
   if (description === undefined || description.trim() === "" || tellsSomething(description, name)) return [];
   const message = `The description of "${name}" is too vague for a model to choose the tool: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it returns and when to use it.`;
   return [advice("ADVICE_DESCRIPTION_VAGUE", message, tool, "description")];
@@ -34,11 +34,11 @@ const emptyWords = new Set(
   ).split(" "),
 );
 
-/** At least three words that say more than the tool's own name does. */
+/** At least three words that are not part of the tool's name. */
 function tellsSomething(description: string, name: string): boolean {
   const known = new Set(wordsOf(name).map(stem));
   const telling = wordsOf(description).filter((word) => !emptyWords.has(word) && !known.has(stem(word)));
-  // Scripts without spaces have few "words" and say much with them.
+  // Scripts without spaces have few "words" with much meaning.
   return new Set(telling.map(stem)).size >= 3 || /[^\p{ASCII}]{8,}/u.test(description);
 }
 
@@ -57,7 +57,7 @@ function stem(word: string): string {
 
 function adviseFileName(tool: KnownDefinition): Diagnostic[] {
   const fileName = basename(tool.file, extname(tool.file));
-  // An illegal name is refused as such; what it should be comes first.
+  // An invalid name is an error of its own, which takes precedence.
   if (!checkToolName(tool.name).ok) return [];
   if (!tool.isAloneInFile || plain(fileName) === plain(tool.name) || /^(?:index|main|skill|tools?)$/.test(fileName)) return [];
   const message = `Tool "${tool.name}" is defined in ${basename(tool.file)}. Name the file after the tool, so that it is easy to find.`;
@@ -79,7 +79,7 @@ function advice(code: string, message: string, { file, position }: KnownDefiniti
   return { severity: "warning", code, message, file, ...(start && { range: { start } }) };
 }
 
-/** The tools that hosts of the Copilot family bring themselves; a skill's tool of such a name competes with theirs. */
+/** The built-in tools of Copilot hosts; a skill's tool with the same name competes with them. */
 const builtinToolNames: ReadonlySet<string> = new Set([
   "ask_user",
   "bash",

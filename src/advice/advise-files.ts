@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { adviseAt, type ModuleSource, type NodeOf, type SyntaxNode } from "../formats/modules/module-source.ts";
 import { calleeName, keyOf, staticText, unwrap } from "../formats/modules/static-value.ts";
 
-/** Advice about paths that hold on one machine only. */
+/** Advice about paths that exist on one machine only. */
 export function advisePaths(module: ModuleSource): readonly Diagnostic[] {
   return module.nodes.flatMap((node) => {
     const text = textOf(node);
@@ -15,7 +15,7 @@ export function absolutePathMessage(path: string): string {
   return `The path ${JSON.stringify(path.slice(0, 80))} exists only on one machine. Start at invocation.workingDirectory, at import.meta.dirname for the skill's own files, or at os.tmpdir().`;
 }
 
-/** A home, temporary or data folder, or a drive. Paths that are the same on every system of a kind are not meant. */
+/** A home, temporary or data folder, or a drive. Paths that exist on every machine with the same system are not included. */
 export function isMachinePath(text: string): boolean {
   return (
     /^(?:\/(?:Users|home|root|tmp|var|opt|mnt|srv|private|Volumes)\/[^\s*?"<>|]+|[A-Za-z]:[\\/][^\s*?"<>|]+)/.test(text) &&
@@ -40,7 +40,7 @@ export function adviseWrites(module: ModuleSource): readonly Diagnostic[] {
   });
 }
 
-/** Whether a module uses a name anywhere: as a variable, or as a member of something. */
+/** Whether a module uses a name, as a variable or as a member. */
 export function mentions(module: ModuleSource, name: string): boolean {
   return module.nodes.some((node) => node.type === "Identifier" && node.name === name);
 }
@@ -50,7 +50,7 @@ function textOf(node: SyntaxNode): string | undefined {
   return node.type === "TemplateLiteral" ? (node.quasis[0]?.value.cooked ?? undefined) : undefined;
 }
 
-/** A specifier of an import, or a text for people and models, where a path is an example. */
+/** An import specifier, or a text for people or models in which a path is an example. */
 function isProse(node: SyntaxNode, module: ModuleSource): boolean {
   const parent = module.parentOf(node);
   if (parent === undefined) return false;
@@ -59,15 +59,15 @@ function isProse(node: SyntaxNode, module: ModuleSource): boolean {
   return parent.type === "Property" && ["description", "title", "example"].includes(keyOf(parent as NodeOf<"Property">) ?? "");
 }
 
-/** What a module calls the members and the whole of some other modules. */
+/** The local names of imported members and namespaces. */
 interface ImportedNames {
-  /** Local name to the name it has there. */
+  /** Local name to exported name. */
   readonly members: ReadonlyMap<string, string>;
-  /** Local names of the whole module. */
+  /** Local names of the namespaces. */
   readonly whole: ReadonlySet<string>;
 }
 
-/** Follows the imports, and the `require` calls, of modules whose specifiers are among these. */
+/** Collects the imports and `require` calls of these specifiers. */
 export function importedNames(module: ModuleSource, specifiers: ReadonlySet<string>): ImportedNames {
   const members = new Map<string, string>();
   const whole = new Set<string>();
@@ -83,7 +83,7 @@ export function importedNames(module: ModuleSource, specifiers: ReadonlySet<stri
   return { members, whole };
 }
 
-/** The name of the member that a call calls: `writeFile(…)`, `fs.writeFile(…)`, `fs.promises.writeFile(…)`. */
+/** The name of the called member: `writeFile(…)`, `fs.writeFile(…)`, `fs.promises.writeFile(…)`. */
 export function calledMember(callee: SyntaxNode, { members, whole }: ImportedNames): string | undefined {
   const at = unwrap(callee);
   if (at.type === "Identifier") return members.get(at.name);

@@ -12,7 +12,7 @@ import {
 import { calleeName, hasSpread, keyOf, propertyOf, resolveNode, staticText, staticValue, unwrap } from "../formats/modules/static-value.ts";
 import { calledMember, importedNames } from "./advise-files.ts";
 
-/** Advice about what a tool's handlers give back to a model. */
+/** Advice about the results of a tool's handlers. */
 export function adviseResults(module: ModuleSource, handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {
   return [
     ...[...handlers].flatMap((handler) => [...adviseNothing(module, handler), ...adviseBare(module, handler)]),
@@ -39,7 +39,7 @@ function adviseNothing(module: ModuleSource, handler: FunctionNode): Diagnostic[
 const bareText = /^\s*(?:success(?:ful|fully)?|succeeded|ok(?:ay)?|done|finished|completed?|true)\s*[.!]*\s*$/i;
 const bareMessage = "This result says nothing to a model. Say what was done, to what, and with which outcome.";
 
-/** What a handler returns as it stands. */
+/** The expressions that a handler returns. */
 function adviseBare(module: ModuleSource, handler: FunctionNode): Diagnostic[] {
   return returnedBy(handler).flatMap((value) => (isBare(value, module) ? adviseAt(module, value, "ADVICE_BARE_SUCCESS", bareMessage) : []));
 }
@@ -54,7 +54,7 @@ function isBare(value: SyntaxNode, module: ModuleSource): boolean {
   return known.isKnown && (known.value === true || (typeof known.value === "string" && bareText.test(known.value)));
 }
 
-/** `textResultForLlm: "Success"`, wherever a helper makes it; what a handler returns directly has been looked at. */
+/** `textResultForLlm: "Success"` in helpers; direct results of handlers are checked separately. */
 function adviseBareTexts(module: ModuleSource, handlers: ReadonlySet<FunctionNode>): Diagnostic[] {
   const seen = new Set([...handlers].flatMap(returnedBy));
   return module.nodes.flatMap((node) => {
@@ -65,7 +65,7 @@ function adviseBareTexts(module: ModuleSource, handlers: ReadonlySet<FunctionNod
   });
 }
 
-/** The expressions that a function returns, the branches of `a ? b : c` one by one. */
+/** The expressions that a function returns; the branches of `a ? b : c` are separate. */
 function returnedBy(handler: FunctionNode): readonly SyntaxNode[] {
   const { body } = handler;
   if (body === null) return [];
@@ -81,7 +81,7 @@ function branches(node: SyntaxNode): readonly SyntaxNode[] {
   return isFunction(at) ? [] : [at];
 }
 
-/** The value that a model reads of a returned object, if it is one that keeps other things from the model. */
+/** The value that a model reads, if the returned object has further fields. */
 function modelPart(object: NodeOf<"ObjectExpression">): SyntaxNode | undefined {
   return propertyOf(object, "textResultForLlm")?.value as SyntaxNode | undefined;
 }
@@ -90,7 +90,7 @@ const code = "ADVICE_ERROR_IN_TEXT";
 const leakMessage =
   "This shows the text of an error (paths, addresses, stacks) to the model. Throw the error, which is logged, or put your own text into textResultForLlm and the error's into `error`.";
 
-/** Advice about handlers that hand what a caught error says to a model. */
+/** Advice about handlers that pass the message of a caught error to a model. */
 export function adviseLeaks(module: ModuleSource, handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {
   const found = new Set<SyntaxNode>();
   const returned = new Set([...handlers].flatMap(returnedBy));
@@ -108,13 +108,13 @@ export function adviseLeaks(module: ModuleSource, handlers: ReadonlySet<Function
   return [...found].flatMap((node) => adviseAt(module, node, code, leakMessage));
 }
 
-/** Names that stand for an error, and those that stand for its text. */
+/** The names of error variables, and of variables with an error's text. */
 interface ErrorNames {
   readonly errors: ReadonlySet<string>;
   readonly texts: ReadonlySet<string>;
 }
 
-// Outside of a catch clause only what is called like an error is taken for one.
+// Outside of a catch clause only a variable with a name like "error" counts as one.
 const usualNames: ErrorNames = { errors: new Set(["e", "err", "error", "exception", "reason"]), texts: new Set() };
 
 function caughtNames({ param, body }: NodeOf<"CatchClause">): ErrorNames | undefined {
@@ -143,15 +143,15 @@ function leaksIn(clause: NodeOf<"CatchClause">, names: ErrorNames, returned: Rea
   return leaks;
 }
 
-/** Whether a returned value, all of which a model reads, holds the error's text. */
+/** Whether a returned value that the model reads completely contains the error's text. */
 function leaksWhole(value: SyntaxNode, names: ErrorNames): boolean {
-  // What another function makes of it is not known.
+  // The result of another function is unknown.
   if (value.type === "CallExpression") return calleeName(value.callee) === "stringify" || isShown(value) ? tells(value, names) : false;
   if (value.type === "ObjectExpression" && modelPart(value) !== undefined) return false;
   return tells(value, names);
 }
 
-/** Whether an expression's value holds what an error says. */
+/** Whether an expression's value contains an error's message. */
 function tells(root: SyntaxNode, names: ErrorNames): boolean {
   for (const node of descend(root)) {
     if (
@@ -195,7 +195,7 @@ const networkMessage =
   "This request continues after the call is cancelled or times out. Pass `signal: invocation.signal`, or AbortSignal.timeout(ms).";
 const httpModules = new Set(["http", "node:http", "https", "node:https"]);
 
-/** Advice about requests that go on for as long as the other side likes. */
+/** Advice about requests without a time limit or signal. */
 export function adviseNetwork(module: ModuleSource): readonly Diagnostic[] {
   const http = importedNames(module, httpModules);
   return module.nodes.flatMap((node) => {
@@ -224,7 +224,7 @@ function isUnboundRequest(call: NodeOf<"CallExpression">, http: ReturnType<typeo
   );
 }
 
-/** Whether an options argument has one of these, or may: what is not written out may hold anything. */
+/** Whether an options argument has one of these keys, or may have it because it is not a literal. */
 function mayHave(
   options: NodeOf<"CallExpression">["arguments"][number] | undefined,
   names: readonly string[],

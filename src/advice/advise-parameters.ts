@@ -9,12 +9,12 @@ interface Place {
   readonly file: string;
 }
 
-/** Advice about parameters one by one. */
+/** Advice about single parameters. */
 export function adviseParameters(facts: readonly ParameterFact[], place: Place): readonly Diagnostic[] {
   return facts.flatMap((fact) => [...adviseUndescribed(fact, place), ...adviseProse(fact, place)]);
 }
 
-/** A schema that requires nothing and says nothing about it: everything is optional, which is seldom meant. */
+/** A schema without `required`: all parameters are optional, which is rarely intended. */
 export function adviseRequired(schema: unknown, place: Place, position: Position | undefined): readonly Diagnostic[] {
   if (!isRecord(schema) || schema["required"] !== undefined || !isRecord(schema["properties"])) return [];
   const names = Object.entries(schema["properties"]).filter(([, part]) => !(isRecord(part) && isOptional(part)));
@@ -53,7 +53,7 @@ const announcedList = new RegExp(
 const barredList = /(?<![\w|])([a-z][\w-]{0,30}(?:\|[a-z][\w-]{0,30})+)(?![\w|])/i;
 const isExample = /(?:\be\.?g\.?|for example|for instance|such as|\blike|examples?)[\s,:(]*$/i;
 
-/** The values that a text lists as the only ones. Examples do not count. */
+/** The values that a text lists as the only valid ones. Examples do not count. */
 function valuesInProse(text: string): readonly string[] {
   const short = text.slice(0, 2_000);
   for (const pattern of [quotedList, announcedList, barredList]) {
@@ -72,20 +72,20 @@ function advice(code: string, message: string, { file }: Place, start: Position 
   return { severity: "warning", code, message, file, ...(start && { range: { start } }) };
 }
 
-/** What is known of one parameter of a tool, wherever its schema is written. */
+/** One parameter of a tool, independent of how its schema is written. */
 export interface ParameterFact {
-  /** `limit`, `range.start`. */
+  /** Such as `limit` or `range.start`. */
   readonly path: string;
   readonly isDescribed: boolean;
   readonly description: string | undefined;
-  /** Text that nothing but its description bounds: no enum, constant, format or pattern. */
+  /** A string without enum, constant, format or pattern. */
   readonly isFreeText: boolean;
   readonly position: Position | undefined;
 }
 
 type PositionOf = (path: readonly string[]) => Position | undefined;
 
-/** The parameters of a JSON Schema, nested ones too. */
+/** The parameters of a JSON Schema, including nested ones. */
 export function schemaFacts(schema: unknown, positionOf: PositionOf): readonly ParameterFact[] {
   const facts: ParameterFact[] = [];
   walkSchema(schema, (part, path) => {
@@ -93,7 +93,7 @@ export function schemaFacts(schema: unknown, positionOf: PositionOf): readonly P
     const description = typeof part["description"] === "string" && part["description"].trim() !== "" ? part["description"] : undefined;
     facts.push({
       path: shownPath(path),
-      // What a reference leads to may be described there.
+      // The target of a reference may have the description.
       isDescribed: description !== undefined || typeof part["$ref"] === "string",
       description,
       isFreeText: isFreeText(part),
@@ -123,8 +123,8 @@ function isFreeText(part: Record<string, unknown>): boolean {
 }
 
 /**
- * The parameters of a schema that is written with a library (Zod, Valibot, TypeBox and their like): the fields of a call of
- * `object` with an object literal. Undefined: it is not written that way.
+ * The parameters of a schema of a library (Zod, Valibot, TypeBox and similar): the fields of a call of `object` with an object
+ * literal. Undefined for any other form.
  */
 export function libraryFacts(node: SyntaxNode, module: ModuleSource, prefix = ""): readonly ParameterFact[] | undefined {
   const fields = fieldsOf(resolveNode(node, module));
@@ -133,7 +133,7 @@ export function libraryFacts(node: SyntaxNode, module: ModuleSource, prefix = ""
     const key = property.type === "Property" ? keyOf(property as NodeOf<"Property">) : undefined;
     if (property.type !== "Property" || key === undefined) return [];
     const value = resolveNode(property.value as SyntaxNode, module);
-    // A schema from another module: nothing is known about it.
+    // A schema from another module is unknown.
     if (value.type !== "CallExpression") return [];
     const calls = callsOf(value, module);
     const description = descriptionOf(calls, module);
@@ -165,7 +165,7 @@ interface Call {
   readonly args: readonly SyntaxNode[];
 }
 
-/** Every call of a chain such as `z.string().min(1).describe("…")`, and those among the arguments of its calls. */
+/** All calls in a chain such as `z.string().min(1).describe("…")`, including those in arguments. */
 function callsOf(node: SyntaxNode, module: ModuleSource, depth = 0): readonly Call[] {
   const calls: Call[] = [];
   let at = unwrap(node);

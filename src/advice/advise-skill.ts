@@ -14,16 +14,16 @@ import { advisePaths, adviseWrites, mentions } from "./advise-files.ts";
 import { adviseLeaks, adviseNetwork, adviseResults } from "./advise-handlers.ts";
 import { adviseCommand, adviseTool, type JsonPlace, knownFromJson, knownFromModule } from "./known-tool.ts";
 
-/** What one entry of a skill is made of. */
+/** The content of one entry file of a skill. */
 export interface AdvisedEntry {
   readonly entry: ToolEntry;
-  /** Every file of it, its modules' local imports too. */
+  /** All its files, including local imports of modules. */
   readonly files: ReadonlySet<string>;
 }
 
 type Parse = (file: string) => ModuleSource | undefined;
 
-/** Advice about the tools of a skill: how they are defined, and what their code does. */
+/** Advice about the definitions and the code of a skill's tools. */
 export function adviseSkill(entries: readonly AdvisedEntry[], parse: Parse): readonly Diagnostic[] {
   return entries.flatMap(({ entry, files }) => {
     const modules = [...files].filter(isOwnModule).flatMap((file) => parse(file) ?? []);
@@ -88,7 +88,7 @@ function readJsonTool(entry: Exclude<ToolEntry, { kind: "module" }>): { readonly
   return { tool, place: { file: entry.file, document, positionOf: createTextReport(text).position, path } };
 }
 
-/** Whether a file is a module that a skill brings, not one of a package. */
+/** Whether a file is a module of the skill itself, not of a package. */
 export function isOwnModule(file: string): boolean {
   return moduleExtensions.includes(extname(file)) && !/[\\/]node_modules[\\/]/.test(file);
 }

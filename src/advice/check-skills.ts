@@ -17,20 +17,20 @@ import { lintSkillFolder } from "./lint-skill-folder.ts";
 import { createPythonInspector, createStaticRunner, type InspectPython } from "./static-runner.ts";
 
 export interface CheckOptions {
-  /** Skill folders or folders of them, as a host takes them, resolved. */
+  /** Resolved skill folders or folders of skills, as in the options of a host. */
   readonly roots: readonly string[];
-  /** Roots whose absence is not reported here. */
+  /** Roots that may be missing without a report. */
   readonly optionalRoots?: ReadonlySet<string>;
-  /** Parses and resolves modules. Nothing is run with it. */
+  /** Parses and resolves modules without running them. */
   readonly loader: ModuleLoader;
   readonly hostVersion: string;
-  /** Also holds SKILL.md to the specification. */
+  /** Also checks SKILL.md against the specification. */
   readonly strict: boolean;
-  /** Loads the modules, too, which runs their code. */
+  /** Also loads the modules, which runs their code. */
   readonly runs?: boolean;
-  /** Milliseconds that a module may take to load then, default 60,000. */
+  /** The time limit for loading a module, in milliseconds, default 60,000. */
   readonly importTimeout?: number;
-  /** Parses tools in Python. Absent: nothing in the configuration runs them. */
+  /** Parses tools in Python. Absent: the configuration has no runner for them. */
   readonly inspectPython?: InspectPython | undefined;
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: ConflictRules;
@@ -40,21 +40,21 @@ export interface CheckOptions {
 interface CheckedSkill {
   readonly name: string;
   readonly folder: string;
-  /** Those whose names are known without running anything. */
+  /** The tools with statically known names. */
   readonly tools: readonly string[];
-  /** Its modules and Python files that were not run: whether they load, only running them shows. */
+  /** Its modules and Python files that were not run, so that load errors are unknown. */
   readonly unrun: readonly string[];
-  /** Those of them whose tools are computed, so that not even their names are known. */
+  /** Those with computed tools, whose names are unknown. */
   readonly computed: readonly string[];
 }
 
 export interface CheckReport {
   readonly skills: readonly CheckedSkill[];
-  /** Sorted by file and place; those of one skill name it in `source`. */
+  /** Sorted by file and position; `source` is the skill. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Reports problems of skills and suggests improvements, without running their code. Never rejects because of their contents. */
+/** Reports problems of skills and suggests improvements, without running their code. Never rejects because of the content of skills. */
 export async function checkSkills(options: CheckOptions): Promise<CheckReport> {
   const listings = options.roots.map((root) => discoverRoot(root));
   const folders = new Map<string, LoadedFolder>();
@@ -99,7 +99,7 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
     seen: () => {},
   });
   if (staged.kind === "absent") return undefined;
-  // What is beyond the limits of a listing is found when it is made.
+  // Listing a folder reports content beyond its limits.
   void listing.files;
   const skill = staged.kind === "ready" ? staged.generation.skill : undefined;
   const own = staged.kind === "ready" ? staged.generation.diagnostics : staged.diagnostics;
@@ -143,7 +143,7 @@ function advise(
   return adviseSkill(advised, parse);
 }
 
-/** Parses each file once, however many tools it serves. */
+/** Parses each file once, for all its tools. */
 export function createParser(): (file: string) => ModuleSource | undefined {
   const parsed = new Map<string, ModuleSource | undefined>();
   return (file) => {
@@ -167,13 +167,13 @@ function clashes(
     disabledSkills: new Set(options.disabledSkills),
     conflicts: options.conflicts ?? "override",
   };
-  // What is not among the folders that are checked may well be there where the skill is used.
+  // A missing requirement may be installed where the skill is used.
   return resolveOverrides({ roots, folders }, view).diagnostics.map((found) =>
     found.code === "SKILL_REQUIRES" ? { ...found, severity: "warning" } : found,
   );
 }
 
-/** One file after the other, from top to bottom; what two tools share is said once. */
+/** Sorted by file and position; duplicates of shared code are removed. */
 function inOrder(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   const distinct = [...new Map(diagnostics.map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values()];
   const keyOf = ({ file = "", range }: Diagnostic): readonly [string, number, number] => [

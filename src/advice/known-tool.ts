@@ -10,11 +10,11 @@ import { adviseDefinition, type KnownDefinition } from "./advise-definition.ts";
 import { absolutePathMessage, isMachinePath } from "./advise-files.ts";
 import { adviseParameters, adviseRequired, libraryFacts, type ParameterFact, schemaFacts } from "./advise-parameters.ts";
 
-/** A tool as far as it is known without running anything. */
+/** The statically known part of a tool. */
 export interface KnownTool {
   readonly definition: KnownDefinition;
   readonly facts: readonly ParameterFact[];
-  /** The JSON Schema of the parameters, where they are written as one. */
+  /** The JSON Schema of the parameters, if they are written as one. */
   readonly schema: { readonly value: unknown; readonly position: Position | undefined } | undefined;
 }
 
@@ -28,7 +28,7 @@ export function adviseTool({ definition, facts, schema }: KnownTool): readonly D
   ];
 }
 
-/** A tool of a JSON file, or of a manifest at a path in it. */
+/** A tool of a JSON file, or of a manifest at a JSON path. */
 export interface JsonPlace {
   readonly file: string;
   readonly document: JsonDocument;
@@ -57,7 +57,7 @@ export function knownFromJson({ definition }: ToolJson, place: JsonPlace): Known
   };
 }
 
-/** Advice about a command: paths of one machine, and arguments that may be refused. */
+/** Advice about a command: machine-specific paths, and arguments that may be refused. */
 export function adviseCommand({ definition, handler }: ToolJson, place: JsonPlace): readonly Diagnostic[] {
   if (handler?.kind !== "command") return [];
   const texts = [handler.command, ...handler.args, ...Object.values(handler.env ?? {})];
@@ -70,7 +70,7 @@ export function adviseCommand({ definition, handler }: ToolJson, place: JsonPlac
   return names.length === 0 ? paths : [...paths, { ...refusedOptions(names), file: place.file, ...range }];
 }
 
-/** The parameters whose values may begin with a hyphen and stand where options do. */
+/** The parameters whose values may begin with a hyphen and are used in an option position. */
 function possibleOptions(args: readonly string[], parameters: ToolJson["definition"]["parameters"]): readonly string[] {
   const end = args.indexOf("--");
   const names = args.slice(0, end === -1 ? undefined : end).flatMap((arg) => wholePlaceholder.exec(arg)?.[1] ?? []);
@@ -86,7 +86,7 @@ function possibleOptions(args: readonly string[], parameters: ToolJson["definiti
   });
 }
 
-/** Short texts, so that no pattern can take long over them. */
+/** Short samples, so that no pattern can take long. */
 const options = ["-", "-x", "-1", "--out=x"];
 
 function refusesHyphens(pattern: string): boolean {
@@ -94,7 +94,7 @@ function refusesHyphens(pattern: string): boolean {
     const expression = new RegExp(pattern, "u");
     return !options.some((option) => expression.test(option));
   } catch {
-    // What is wrong with the schema is reported elsewhere.
+    // Faults of the schema are reported elsewhere.
     return false;
   }
 }
@@ -105,7 +105,7 @@ function refusedOptions(names: readonly string[]): Pick<Diagnostic, "severity" |
   return { severity: "info", code: "ADVICE_ARGUMENT_OPTION", message };
 }
 
-/** Undefined: its name is computed. */
+/** Undefined: the name is computed. */
 export function knownFromModule(
   module: ModuleSource,
   { name, node, definition }: WrittenTool,
@@ -121,7 +121,7 @@ export function knownFromModule(
     definition: {
       name,
       description: description && staticText(description, module),
-      // A value that is computed may be true.
+      // A computed value may be true.
       overridesBuiltInTool: flag && (!flag.isKnown || flag.value === true),
       file: module.file,
       isAloneInFile,
@@ -140,7 +140,7 @@ function parametersOf(node: SyntaxNode | undefined, module: ModuleSource): Pick<
   return { facts, schema: { value: written.value, position } };
 }
 
-/** The place of a key in a literal. */
+/** The position of a key in a literal. */
 function positionIn(node: SyntaxNode, path: readonly string[], module: ModuleSource): Position | undefined {
   let at = resolveNode(node, module);
   let found: NodeOf<"Property"> | undefined;

@@ -7,10 +7,10 @@ import { propertyOf, unwrap } from "../formats/modules/static-value.ts";
 
 type Parse = (file: string) => ModuleSource | undefined;
 
-/** What the modules that a host provides export, by specifier. */
+/** The exports of the host's modules, by specifier. */
 export type ProvidedNames = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** What is certain to go wrong when a module is loaded: names that nothing exports, and statements that throw or end the process. */
+/** Certain load errors of a module: missing exports, and statements that throw or end the process. */
 export function importFaults(modules: readonly ModuleSource[], parse: Parse, provided: ProvidedNames): readonly Diagnostic[] {
   const files = new Set(modules.map(({ file }) => file));
   return modules.flatMap((module) => [...missingNames(module, files, parse, provided), ...endings(module)]);
@@ -24,7 +24,7 @@ function missingNames(module: ModuleSource, files: ReadonlySet<string>, parse: P
     if (known === undefined) return [];
     return node.specifiers.flatMap((imported) => {
       const name = importedName(imported);
-      // Without a use as a value, TypeScript takes the import away.
+      // TypeScript removes an import that is not used as a value.
       if (name === undefined || known.has(name) || !isUsed(imported.local.name, imported, module)) return [];
       return [missingName(module, imported, { specifier, name, known })];
     });
@@ -37,7 +37,7 @@ function importedName(node: SyntaxNode): string | undefined {
   return node.imported.type === "Identifier" ? node.imported.name : undefined;
 }
 
-/** Undefined: what it exports is not known without running it. */
+/** Undefined: its exports are statically unknown. */
 function namesOf(specifier: string, importer: string, files: ReadonlySet<string>, parse: Parse): ReadonlySet<string> | undefined {
   if (!/^\.{1,2}\//.test(specifier)) return undefined;
   const path = join(dirname(importer), specifier);
@@ -49,7 +49,7 @@ function namesOf(specifier: string, importer: string, files: ReadonlySet<string>
   ];
   const file = candidates.find((candidate) => files.has(candidate));
   const module = file === undefined ? undefined : parse(file);
-  // CommonJS gives a default export whatever it says, and types have names as well.
+  // CommonJS always has a default export, and types have names too.
   return module === undefined || /\.c[jt]s$/.test(module.file) ? undefined : withTypes(module);
 }
 
@@ -83,7 +83,7 @@ function missingName(module: ModuleSource, node: SyntaxNode, { specifier, name, 
   return { severity: "error", code: "MODULE_EXPORT_MISSING", message, file: module.file, range: { start: module.positionOf(node.start) } };
 }
 
-/** Statements at the top that keep a module from ever being loaded. */
+/** Top-level statements that prevent loading. */
 function endings(module: ModuleSource): readonly Diagnostic[] {
   const found = endingOf(module);
   if (found === undefined) return [];
@@ -109,7 +109,7 @@ function isExit(node: SyntaxNode): boolean {
   );
 }
 
-/** What is wrong with what a module exports: no tool for certain, tools that nothing exports, `execute` alone. */
+/** Faults of a module's exports: certainly no tool, tools that are not exported, only `execute`. */
 export function exportFaults(module: ModuleSource): readonly Diagnostic[] {
   const { isAny, names, tools, defaultValue } = exportsOf(module);
   if (endingOf(module) !== undefined) return [];
@@ -152,27 +152,23 @@ function executeAlone(module: ModuleSource): Diagnostic {
 
 const schemaLibraries = /^(?:zod(?:\/.*)?|valibot|arktype|@sinclair\/typebox|typebox|yup|joi)$/;
 
-/** A map of a library's schemas where the schema of an object belongs. */
+/** A map of library schemas in place of an object schema. */
 export function shapeFault(module: ModuleSource, { name, definition }: WrittenTool): Diagnostic | undefined {
   const property = definition && (propertyOf(definition, "parameters") ?? propertyOf(definition, "inputSchema"));
   const value = property && unwrap(property.value as SyntaxNode);
   if (value?.type !== "ObjectExpression" || propertyOf(value, "type") !== undefined) return undefined;
-  const libraries = libraryNames(module);
+  const libraries = new Set(
+    module.nodes.flatMap((node) =>
+      node.type === "ImportDeclaration" && schemaLibraries.test(node.source.value) ? node.specifiers.map(({ local }) => local.name) : [],
+    ),
+  );
   const isSchema = value.properties.some((each) => each.type === "Property" && libraries.has(rootOf(each.value as SyntaxNode) ?? ""));
   if (!isSchema) return undefined;
   const message = `Tool "${name ?? "(computed)"}": parameters is a map of schemas, but must be one schema. Wrap it in z.object({ … }), or your library's equivalent.`;
   return { severity: "error", code: "TOOL_INVALID", message, file: module.file, range: { start: module.positionOf(value.start) } };
 }
 
-function libraryNames(module: ModuleSource): ReadonlySet<string> {
-  return new Set(
-    module.nodes.flatMap((node) =>
-      node.type === "ImportDeclaration" && schemaLibraries.test(node.source.value) ? node.specifiers.map(({ local }) => local.name) : [],
-    ),
-  );
-}
-
-/** `z` of `z.string().min(1)`. */
+/** Returns `z` for `z.string().min(1)`. */
 function rootOf(node: SyntaxNode): string | undefined {
   let at = unwrap(node);
   while (at.type === "CallExpression" || at.type === "MemberExpression") at = unwrap(at.type === "CallExpression" ? at.callee : at.object);

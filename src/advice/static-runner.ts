@@ -12,10 +12,7 @@ import type { LoadedTools, RunnerTarget, ToolRunner } from "../skills/load/tool-
 import type { ToolLike } from "../tools/define/define-tool.ts";
 import { exportFaults, importFaults, type ProvidedNames, shapeFault } from "./static-faults.ts";
 
-/**
- * Takes the place of what runs modules: it finds their tools in their texts. What cannot be known without running them is
- * taken to be right.
- */
+/** Replaces the module runner: finds tools in source texts without running them. Statically unknown parts are assumed to be valid. */
 export function createStaticRunner(
   loader: ModuleLoader,
   parse: (file: string) => ModuleSource | undefined,
@@ -55,7 +52,7 @@ function toolsOf(
 
 let names: Promise<ProvidedNames> | undefined;
 
-/** What modules can import of this very program. It is running anyway: nothing of a skill is. */
+/** The host's modules that skills can import. They are part of the running program, so loading them runs no code of a skill. */
 function providedNames(): Promise<ProvidedNames> {
   names ??= Promise.all(
     Object.entries(providedModules.hostModules).map(async ([specifier, module]) => {
@@ -95,7 +92,7 @@ function withPlaces(
   return { tools: made.tools, diagnostics: made.diagnostics.map((diagnostic) => ({ range, ...diagnostic })) };
 }
 
-/** What the text of a Python file shows; the plugin for tools in Python finds it. */
+/** The static content of a Python file, provided by the plugin for Python tools. */
 export type InspectPython = (file: string, signal: AbortSignal) => Promise<InspectedFile>;
 
 type InspectedFile =
@@ -109,7 +106,7 @@ interface WrittenPythonTool {
   readonly line: number;
 }
 
-/** Takes the place of what runs Python files: it finds their tools in their texts. */
+/** Replaces the runner of Python files: finds tools in source texts. */
 export function createPythonInspector(inspect: InspectPython, onUnknown: (file: string) => void): ToolRunner {
   return {
     extensions: [".py"],
@@ -121,7 +118,7 @@ export function createPythonInspector(inspect: InspectPython, onUnknown: (file: 
       if (found.isComputed) onUnknown(file);
       else if (found.tools.length === 0) return { tools: [], files, diagnostics: [noTools(file)] };
       const made = found.tools.map(({ name, description, line }) => {
-        // What annotations make of the parameters, only Python knows.
+        // Only Python can evaluate the annotations of parameters.
         const parameters = { type: "object", $comment: `computed in ${file}` };
         const { tools, diagnostics } = makeTools([{ name, description: description ?? "(computed)", parameters }], file, target);
         return { tools, diagnostics: diagnostics.map((each): Diagnostic => ({ range: { start: { line, column: 1 } }, ...each })) };

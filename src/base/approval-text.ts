@@ -1,10 +1,10 @@
 import { sha256 } from "./canonical-json.ts";
 import { exactText } from "./hidden-characters.ts";
 
-/** Text of strangers for people who decide about it. */
+/** Untrusted text for a user's approval. */
 export interface ApprovalText {
   readonly text: string;
-  /** False: a part in the middle is left out, so the person must agree to that as well. */
+  /** False: the middle is omitted, which the user must accept too. */
   readonly isWhole: boolean;
 }
 
@@ -14,9 +14,9 @@ const head = { characters: 2_500, lines: 50 };
 const tail = { characters: 1_000, lines: 20 };
 
 /**
- * Shows a text so that it cannot pass for ours: each of its lines begins with a bar, and what cannot be seen is written as
- * an escape. Of a long one the beginning and the end are shown, with the number of characters between them and a digest
- * of the whole, so that no text ends unseen.
+ * Formats an untrusted text so that it cannot imitate the host's output: each line begins with a bar, and invisible characters
+ * are escaped. A long text is shortened to its beginning and end, with the number of omitted characters and a digest of the
+ * whole.
  */
 export function approvalText(text: string, { isCut = true }: { readonly isCut?: boolean } = {}): ApprovalText {
   const shown = exactText(text);
@@ -33,7 +33,7 @@ function barred(text: string): string {
   return text.replace(/^/gm, "| ");
 }
 
-/** Without the halves of characters that were cut through. */
+/** Removes surrogate halves of characters that were cut. */
 function withoutHalf(text: string): string {
   return text.replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
 }

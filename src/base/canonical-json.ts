@@ -5,13 +5,13 @@ import { isNestedTooDeep, maxJsonDepth } from "./json-limits.ts";
 
 const stringify = configure({ bigint: false, circularValue: Error, deterministic: true });
 
-// The host puts what it got from outside into records of its own.
+// The host nests foreign data in its own records.
 const maxDepth = 2 * maxJsonDepth;
 
 /**
- * JSON with sorted keys and no white space: equal data gives equal text, whatever order its keys were written in.
- * @throws HostError `JSON_TOO_DEEP` for data that is nested beyond 256 levels, or contains itself; TypeError for what JSON
- * cannot hold at the top level.
+ * JSON with sorted keys and no white space: equal data gives equal text, independent of the order of keys.
+ * @throws HostError `JSON_TOO_DEEP` for cyclic data and more than 256 levels; TypeError for a top-level value without a JSON
+ * form.
  */
 export function canonicalJson(value: unknown): string {
   if (isNestedTooDeep(value, maxDepth)) throw new HostError("JSON_TOO_DEEP", `The data is nested more than ${maxDepth} levels deep.`);

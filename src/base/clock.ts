@@ -4,7 +4,7 @@ import { onAbort } from "./wait-for.ts";
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Runs once when so many milliseconds have passed. */
+  /** Runs once after this many milliseconds. */
   after(milliseconds: number, run: () => void): ClockTimer;
 }
 
@@ -14,7 +14,7 @@ interface ClockTimer extends Disposable {
   restart(): void;
 }
 
-// Longer waits overflow the runtime's timers, which then fire at once.
+// Longer delays overflow the runtime's timers, which then fire immediately.
 const longestWait = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -25,7 +25,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Settles after so many milliseconds; rejects with the signal's reason when it fires before. */
+/** Settles after this many milliseconds; rejects with the signal's reason if it is aborted before. */
 export async function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = withResolvers();
   const timer = clock.after(milliseconds, resolve);
@@ -48,7 +48,7 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void; reject:
   return { promise, resolve, reject };
 }
 
-/** Whether the work ended before so many milliseconds had passed. Rejects as the work does, or with the signal's reason. */
+/** Whether the work settles within this many milliseconds. Rejects with the error of the work, or with the signal's reason. */
 export async function endsWithin(work: Promise<unknown>, milliseconds: number, clock: Clock, signal?: AbortSignal): Promise<boolean> {
   signal?.throwIfAborted();
   let timer: Disposable | undefined;

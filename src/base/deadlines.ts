@@ -1,15 +1,15 @@
 // setTimeout treats longer delays as 1 ms.
 const longestDelay = 2 ** 31 - 1;
 
-/** Something that must end by a time on the `performance.now()` clock. `dueAt` may move while it is listed. */
+/** Work with a deadline on the `performance.now()` clock. `dueAt` may change while it is listed. */
 export interface Timed {
   readonly dueAt: number;
   expire(): void;
 }
 
 /**
- * The deadlines of a session's running calls, on one timer. A timer per call, and `AbortSignal.timeout` more so, costs
- * as much as the call; this costs a set entry, and a walk over the running calls when the earliest is due.
+ * The deadlines of a session's running calls, on a single timer. A timer per call, and even more `AbortSignal.timeout`, costs
+ * as much as the call; this costs a set entry, and an iteration over the running calls when the earliest is due.
  */
 export class Deadlines {
   readonly #listed = new Set<Timed>();

@@ -1,13 +1,13 @@
-/** Something with a name that needs others by theirs. */
+/** A named item that requires others by name. */
 export interface Dependent {
   readonly name: string;
   readonly requires: readonly { readonly name: string }[];
 }
 
 export interface DependencyOrder {
-  /** Indexes: each after those that it requires, and as given where that leaves it open. */
+  /** Indexes: each item after its requirements, otherwise in the given order. */
   readonly order: readonly number[];
-  /** Those that were found to require themselves in the end, each with the way around, which all on it share: `a`, `b`, `a`. */
+  /** The items on a cycle, each with the cycle's path, which all its members share: `a`, `b`, `a`. */
   readonly cycles: ReadonlyMap<number, readonly string[]>;
 }
 
@@ -18,7 +18,7 @@ export function orderByRequirements(items: readonly Dependent[]): DependencyOrde
   const order: number[] = [];
   const seen = new Set<number>();
   for (const start of items.keys()) {
-    // A stack of our own: a chain may be longer than the engine's is deep.
+    // An explicit stack, because a chain may be longer than the engine's stack.
     const way: Step[] = seen.has(start) ? [] : [{ index: start, next: 0 }];
     for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
       seen.add(step.index);
@@ -34,11 +34,11 @@ export function orderByRequirements(items: readonly Dependent[]): DependencyOrde
 
 interface Step {
   readonly index: number;
-  /** Which of its requirements is looked at next. */
+  /** The index of the next requirement to visit. */
   next: number;
 }
 
-/** There is one only if what is required is on the way there. */
+/** The requirement closes a cycle only if it is on the current path. */
 function noteCycle(cycles: Map<number, readonly string[]>, way: readonly Step[], required: number, items: readonly Dependent[]): void {
   const start = way.findIndex(({ index }) => index === required);
   const members = start === -1 ? [] : way.slice(start).map(({ index }) => index);

@@ -1,14 +1,14 @@
 export type Severity = "error" | "warning" | "info";
 
-/** A place in a file; lines and columns count from 1, columns in UTF-16 units. */
+/** A position in a file; lines and columns count from 1, columns in UTF-16 units. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
 /**
- * A fault or advice about something that came from outside. `code` is stable and meant for programs,
- * `message` says what is wrong and what to do about it.
+ * A fault of, or advice about, external input. `code` is stable and meant for programs; `message` describes the fault and how
+ * to fix it.
  */
 export interface Diagnostic {
   readonly severity: Severity;
@@ -20,7 +20,7 @@ export interface Diagnostic {
   readonly source?: string;
 }
 
-/** Turns an offset in UTF-16 units into a line and column. Offsets past the end give the end. */
+/** Converts an offset in UTF-16 units to a line and column. Offsets past the end give the end. */
 export function positionAt(text: string, offset: number): Position {
   const before = text.slice(0, Math.max(0, offset));
   const lastBreak = before.lastIndexOf("\n");
@@ -29,7 +29,7 @@ export function positionAt(text: string, offset: number): Position {
   return { line, column: before.length - lastBreak };
 }
 
-/** `file:line:column severity CODE message`, the form editors and terminals make clickable. */
+/** `file:line:column severity CODE message`, which editors and terminals make clickable. */
 export function formatDiagnostic(diagnostic: Diagnostic): string {
   const { file, range, severity, code, message } = diagnostic;
   const place = file === undefined ? "" : `${file}${range ? `:${range.start.line}:${range.start.column}` : ""} `;

@@ -3,8 +3,8 @@ import { toError } from "./errors.ts";
 export type Listener<T> = (value: T) => void;
 
 /**
- * Typed events. Listeners run in the order they were added, synchronously; one that throws is reported to
- * `onError` and does not keep the others from running.
+ * Typed events. Listeners run synchronously in the order they were added. An error of a listener is passed to `onError` and
+ * does not affect the others.
  */
 export class Emitter<Events extends object> {
   readonly #listeners = new Map<keyof Events, Set<Listener<never>>>();
@@ -15,7 +15,7 @@ export class Emitter<Events extends object> {
   }
 
   on<K extends keyof Events>(type: K, listener: Listener<Events[K]>): Disposable {
-    // A wrapper of our own, so that adding one function twice gives two listeners with a life each.
+    // A wrapper, so that adding a function twice creates two independent listeners.
     const own: Listener<Events[K]> = (value) => listener(value);
     const listeners = this.#listeners.get(type) ?? new Set();
     this.#listeners.set(type, listeners.add(own as Listener<never>));

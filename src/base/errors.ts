@@ -1,6 +1,6 @@
 /**
- * What skillhost throws for misuse and broken promises. Branch on `code`, which is stable; `message` is for people.
- * Expected trouble from outside (a bad file, an unknown tool, a denied call) is never thrown: it is a `Diagnostic` or a `ToolResult`.
+ * Thrown for misuse and internal failures. Branch on `code`, which is stable; `message` is for people. Expected failures (a bad
+ * file, an unknown tool, a denied call) are never thrown: they are a `Diagnostic` or a `ToolResult`.
  */
 export class HostError extends Error {
   readonly code: string;
@@ -12,18 +12,18 @@ export class HostError extends Error {
   }
 }
 
-/** The one door for caught values: whatever was thrown comes back as an `Error`, and this never throws itself. */
+/** Converts any thrown value to an `Error`. Never throws. */
 export function toError(value: unknown): Error {
   try {
     if (value instanceof Error) return value;
     return new Error(typeof value === "string" ? value : `A value that is not an Error was thrown: ${String(value)}`, { cause: value });
   } catch {
-    // A proxy or an object whose toString throws: nothing more can be learnt from it.
+    // A proxy, or an object whose toString throws.
     return new Error("A value that cannot be shown was thrown.");
   }
 }
 
-/** The message of whatever was thrown, one line, for diagnostics and logs. Never send it to a model. */
+/** The message of a thrown value, for diagnostics and logs. Never send it to a model. */
 export function errorMessage(value: unknown): string {
   const error = toError(value);
   try {
@@ -35,7 +35,7 @@ export function errorMessage(value: unknown): string {
   }
 }
 
-/** Whether no more files could be opened. This says nothing about the file that was to be opened. */
+/** Whether the limit of open files was reached, which is not a fault of the file. */
 export function isOutOfFiles(error: unknown): boolean {
   return adviceOf(error) !== undefined;
 }

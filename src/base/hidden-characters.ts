@@ -1,11 +1,11 @@
 /**
- * Characters that people cannot see, or that change what they see: control characters, direction controls,
- * and characters without a glyph (including "tags" and variation selectors, which can hide whole texts). Line breaks
- * and tabs do not count.
+ * Characters that are invisible, or that change the display of others: control characters, direction controls, and characters
+ * without a glyph (including "tags" and variation selectors, which can hide whole texts). Line breaks and tabs are not
+ * included.
  */
 const hidden = String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]`;
 
-// Scripts that write letters together, or keep them apart, by joiners (Unicode 16, 9.2, 12.1 and 16.3).
+// Scripts that use joiners to connect or separate letters (Unicode 16, 9.2, 12.1 and 16.3).
 const joining = [
   ..."Arabic Syriac Nko Mongolian Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala".split(" "),
   ..."Khmer Myanmar Tibetan Balinese Javanese".split(" "),
@@ -17,7 +17,7 @@ function anyOf(scripts: readonly string[]): string {
   return `[${scripts.map((script) => String.raw`\p{Script=${script}}`).join("")}]`;
 }
 
-/** What is written with characters of the table for a reason. Each alternative is one such character, or a whole flag. */
+/** Legitimate uses of these characters. Each alternative matches one character, or a whole flag. */
 const legitimate = [
   // The emoji form of a character, keycaps, and emoji of several parts.
   String.raw`(?<=\p{Extended_Pictographic})[\ufe0e\ufe0f]|(?<=\ufffd)\ufe0f`,
@@ -32,68 +32,70 @@ const legitimate = [
   String.raw`[\u115f\u1160](?=[\u1100-\u11ff])|(?<=[\u1100-\u115f])\u1160`,
   String.raw`(?<=[\u2801-\u28ff]\u2800{0,99})\u2800|\u2800(?=\u2800{0,99}[\u2801-\u28ff])`,
 ];
-/** Marks that only order text of both directions: harmless to a model, but they can change what a person sees. */
+/** Marks that only order bidirectional text: harmless to a model, but they can change the display. */
 const directionMarks = [
   `(?<=${anyOf(rightToLeft)}[^\\p{L}]{0,2})[\\u200e\\u200f\\u061c]`,
   `[\\u200e\\u200f\\u061c](?=[^\\p{L}]{0,2}${anyOf(rightToLeft)})`,
 ];
 
 const anyHidden = new RegExp(hidden, "u");
-// Nearly all characters of most texts are plain, and the class above costs twenty times as much a character: it gets only the others.
+// Nearly all characters of most texts are plain, and the class above is twenty times slower per character, so it is applied
+// only to the others.
 const otherText = /[^\t\n\r\x20-\x7e]+/g;
 const shownToPeople = hiddenBut(legitimate, hidden);
 const givenToModels = hiddenBut([...legitimate, ...directionMarks], hidden);
-// Control and format characters, unassigned and private ones, separators but the blank, and what fonts show as nothing.
+// Control and format characters, unassigned and private ones, separators except the space, and characters without a visible
+// glyph.
 const inexact = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|(?! )\p{Zs}`;
 const notExact = new RegExp(inexact, "gu");
 const notExactInLines = hiddenBut([...legitimate.slice(0, 4), "[\\n\\t]"], inexact);
 
 /**
- * What is hidden; the first group holds what is kept. All that is kept begins with a hidden character: that is looked for first, since
- * each alternative looks behind, which costs fifty times as much a character.
+ * Matches hidden characters; the first group contains legitimate ones. Each legitimate sequence begins with a hidden character,
+ * which is matched first, because the look-behind of each alternative is fifty times slower per character.
  */
 function hiddenBut(kept: readonly string[], characters: string): RegExp {
   return new RegExp(`(?=${characters})(?:(${kept.join("|")})|${characters})`, "gu");
 }
 
-/** Text of strangers for people: what cannot be seen is written as an escape; line breaks, tabs and emoji stay. */
+/** Untrusted text for display: invisible characters are escaped; line breaks, tabs and emoji stay. */
 export function escapeHidden(text: string): string {
   if (!mayHide(text)) return text;
   return text.replace(shownToPeople, (found, kept: string | undefined) => kept ?? escaped(found));
 }
 
-/** A value as JSON on one line for people who decide about it: everything but plain characters is written as an escape. */
+/** A value as one line of JSON for a user's approval: all characters that are not plain are escaped. */
 export function exactJson(value: unknown): string {
   return (JSON.stringify(value) ?? "nothing").replace(notExact, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
-/** The same for text of several lines: line breaks, tabs and whole emoji stay. */
+/** Like `exactJson`, for text of several lines: line breaks, tabs and whole emoji stay. */
 export function exactText(text: string): string {
   return text.replace(/\r\n/g, "\n").replace(notExactInLines, (found, kept: string | undefined) => kept ?? escaped(found));
 }
 
-/** JSON text that shows everything: parsed, it gives the same value. */
+/** Escapes the invisible characters of a JSON text; the parsed value is the same. */
 export function escapeJsonText(json: string): string {
   if (!mayHide(json)) return json;
   return json.replace(shownToPeople, (found, kept: string | undefined) => kept ?? [...unitsOf(found)].map(unitEscape).join(""));
 }
 
-/** Text of strangers for models: without what people cannot see. */
+/** Untrusted text for models, without hidden characters. */
 export function withoutHidden(text: string): string {
   if (!mayHide(text)) return text;
   return text.replace(givenToModels, (_, kept: string | undefined) => kept ?? "");
 }
 
-/** What `withoutHidden` takes out of a text. */
+/** The characters that `withoutHidden` removes from a text. */
 export interface HiddenFinding {
   readonly count: number;
-  /** Where the first one is, in UTF-16 units. */
+  /** The offset of the first one, in UTF-16 units. */
   readonly offset: number;
-  /** Up to five different ones: `U+202E`. */
+  /** Up to five different ones, such as `U+202E`. */
   readonly characters: readonly string[];
 }
 
-/** Undefined: nothing is hidden in the text. */
+/** Undefined: the text has no hidden characters. */
 export function findHidden(text: string): HiddenFinding | undefined {
   if (!mayHide(text)) return undefined;
   let [count, offset] = [0, -1];

@@ -1,10 +1,10 @@
-/** How deep data from a peer, a file or a model may be nested. Code that follows data by recursion relies on it. */
+/** The nesting limit of data from a peer, a file or a model. Recursive code relies on it. */
 export const maxJsonDepth = 128;
 
-/** How many values one message may hold: parsing more of them would keep everybody else waiting. */
+/** The limit of values in one message: parsing more would block the event loop too long. */
 export const maxJsonValues = 500_000;
 
-/** Whether data is nested deeper than that, or contains itself. Without recursion, so that nothing is too deep for it. */
+/** Whether data is nested deeper than the limit, or is cyclic. Iterative, so that any depth can be checked. */
 export function isNestedTooDeep(root: unknown, limit: number = maxJsonDepth): boolean {
   let level: object[] = isContainer(root) ? [root] : [];
   for (let depth = 1; level.length > 0; depth++) {
@@ -32,11 +32,11 @@ function addContainers(container: object, found: object[]): void {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Counts the values of a JSON text in UTF-8 before it is parsed, in as many pieces as it comes in. */
+/** Counts the values of a JSON text in UTF-8 before it is parsed, chunk by chunk. */
 export class JsonValueCount {
   #count = 1;
   #isInText = false;
-  /** The piece before ended with a backslash that escapes what follows. */
+  /** The previous chunk ended with a backslash that escapes the next character. */
   #isEscaped = false;
 
   get count(): number {
@@ -50,17 +50,16 @@ export class JsonValueCount {
   add(piece: Buffer): void {
     for (let at = 0; at < piece.length && !this.isTooMany; at++) {
       if (this.#isInText) at = this.#skipText(piece, at);
-      else this.#look(piece[at] as number);
+      else {
+        const byte = piece[at] as number;
+        if (byte === quote) this.#isInText = true;
+        // A comma, and the start of each array or object.
+        else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) this.#count++;
+      }
     }
   }
 
-  #look(byte: number): void {
-    if (byte === quote) this.#isInText = true;
-    // A comma, and each beginning of a list or an object.
-    else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) this.#count++;
-  }
-
-  /** Gives the place of the quote that ends the text, or the end of the piece. */
+  /** Returns the position of the closing quote, or the end of the chunk. */
   #skipText(piece: Buffer, from: number): number {
     let start = from;
     if (this.#isEscaped) start++;
@@ -81,7 +80,7 @@ function backslashesBefore(piece: Buffer, end: number, start: number): number {
   return count;
 }
 
-/** Whether a whole JSON text holds more values than may be parsed. What is short cannot. */
+/** Whether a complete JSON text has too many values to be parsed. A short text cannot. */
 export function hasTooManyValues(text: Buffer): boolean {
   if (text.length <= maxJsonValues) return false;
   const count = new JsonValueCount();

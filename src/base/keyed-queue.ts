@@ -6,9 +6,9 @@ interface Lane {
 }
 
 /**
- * One lane per key, one job at a time in it, the latest wins: a job that arrives while another runs aborts that
- * one's signal and takes the only waiting place, so a burst of saves costs two runs and not one per save.
- * Jobs report their own failures; whatever they throw all the same goes to `onError`.
+ * Runs one job at a time per key; the latest wins. A new job aborts the signal of the running one and replaces the waiting one,
+ * so that a burst of saves costs two runs instead of one per save. Jobs report their own failures; unexpected errors go to
+ * `onError`.
  */
 export class KeyedQueue {
   readonly #lanes = new Map<string, Lane>();
@@ -40,7 +40,7 @@ export class KeyedQueue {
     return this.#idle.promise;
   }
 
-  /** Takes no more jobs, drops the waiting ones, aborts the running ones and waits for them to end. */
+  /** Refuses new jobs, drops the waiting ones, aborts the running ones and waits for their end. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const lane of this.#lanes.values()) {

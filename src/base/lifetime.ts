@@ -1,8 +1,7 @@
 import { toError } from "./errors.ts";
 
 /**
- * The time during which an owner may hold what it opens. Opening takes time, and the owner can close meanwhile: what
- * arrives after the end is closed at once and never handed out, so nothing outlives its owner.
+ * The lifetime of an owner of resources. Opening takes time, and the owner may close before it completes: a resource that arrives after the end is closed immediately and never returned, so that no resource outlives its owner.
  *
  * ```ts
  * readonly #life = new Lifetime(() => new HostError("SHELLS_CLOSED", "The shells are closed."));
@@ -15,7 +14,7 @@ export class Lifetime {
   readonly #opening = new Set<Promise<unknown>>();
   readonly #over: () => Error;
 
-  /** `over` makes the error for those who open something after the end. */
+  /** `over` creates the error for calls of `open` after the end. */
   constructor(over: () => Error) {
     this.#over = over;
   }
@@ -24,20 +23,20 @@ export class Lifetime {
     return this.#controller.signal.aborted;
   }
 
-  /** Fires at the end, with the error of `over` as its reason: what is being opened may stop early. */
+  /** Aborted at the end, with the error of `over` as its reason, so that pending opens can stop early. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** @throws what `over` makes, after the end. */
+  /** @throws the error of `over`, after the end. */
   assertOpen(): void {
     if (this.isOver) throw this.#over();
   }
 
   /**
-   * Opens something for the owner. After the end nothing is opened; what arrives after the end is closed.
-   * @throws what `over` makes, when the owner closed before the thing arrived (with the failure of `close`, if there was
-   * one, as its cause); what `open` throws.
+   * Opens a resource for the owner. After the end it opens nothing, and closes a resource that arrives late.
+   * @throws the error of `over`, if the owner closed before the resource arrived (with the failure of `close`, if any, as its
+   * cause); the errors of `open`.
    */
   async open<T>(open: (signal: AbortSignal) => T | PromiseLike<T>, close: (late: T) => unknown): Promise<T> {
     this.assertOpen();
@@ -50,7 +49,10 @@ export class Lifetime {
     }
   }
 
-  /** Ends it, once. Settles when nothing is being opened any more and what arrived late is closed. Never rejects; do not wait for it inside `open`. */
+  /**
+   * Ends the lifetime, once. Settles when all pending opens have completed and late resources are closed. Never rejects; do not
+   * await it inside `open`.
+   */
   async end(): Promise<void> {
     if (!this.isOver) this.#controller.abort(this.#over());
     await Promise.allSettled([...this.#opening]);

@@ -4,24 +4,24 @@ export type LogLevel = "error" | "warning" | "info" | "debug";
 
 export const logLevels: readonly LogLevel[] = ["error", "warning", "info", "debug"];
 
-/** Structured logging. `data` is written as JSON beside the message, with secrets taken out. Logging never throws. */
+/** Structured logging. `data` is written as JSON beside the message, with secrets redacted. Logging never throws. */
 export interface Logger {
   error(message: string, data?: object): void;
   warning(message: string, data?: object): void;
   info(message: string, data?: object): void;
   debug(message: string, data?: object): void;
-  /** Whether lines of this level are written: ask before building costly data. */
+  /** Whether this level is logged. Check it before building expensive data. */
   enabled(level: LogLevel): boolean;
 }
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  /** Takes one finished line without its line break. */
+  /** Receives one formatted line without a line break. */
   readonly write: (line: string) => void;
   readonly now?: () => Date;
 }
 
-/** One JSON object a line: `{"time", "level", "message", …data}`. */
+/** One JSON object per line: `{"time", "level", "message", …data}`. */
 export function createLogger(options: LoggerOptions): Logger {
   const rank = logLevels.indexOf(options.level);
   const now = options.now ?? (() => new Date());
@@ -30,10 +30,10 @@ export function createLogger(options: LoggerOptions): Logger {
     if (!enabled(level)) return;
     try {
       const line = JSON.stringify({ time: now().toISOString(), level, message: redactText(message), ...redact(data) });
-      // Lines end up on terminals, which obey what they are sent. As JSON they say the same.
+      // Terminals execute control sequences; escaped, the JSON has the same content.
       options.write(escapeJsonText(line));
     } catch {
-      // Neither data that cannot be written as JSON nor a full disk may stop what was being logged.
+      // Neither data without a JSON form nor a full disk may affect the logged operation.
     }
   });
 }
@@ -53,17 +53,17 @@ const secretKey = /pass(word|wd|phrase)|secret|token|authorization|cookie|creden
 const secretText =
   /\b(bearer|basic)\s+[\w.~+/=-]{8,}|\b(?:(?:sk|ghp|gho|ghs|ghu|github_pat|xox[abp]|glpat)[-_]|npm_|AKIA)[A-Za-z0-9_-]{12,}|(?<=:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/gi;
 
-/** Replaces what looks like a credential in free text. */
+/** Replaces likely credentials in free text. */
 export function redactText(text: string): string {
   return text.replace(secretText, "[redacted]");
 }
 
-/** Whether a name says that its value is a credential. */
+/** Whether a name suggests that its value is a credential. */
 export function isSecretName(name: string): boolean {
   return secretKey.test(name);
 }
 
-/** MCP's progressToken is the number of a request, and counts of tokens are what people look for in logs. */
+/** MCP's progressToken is a request number, and token counts are useful in logs. */
 function isSecret(key: string, value: unknown): boolean {
   if (value === undefined || value === null || key === "progressToken") return false;
   return isSecretName(key) && !(typeof value === "number" && /tokens$/i.test(key));

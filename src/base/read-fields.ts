@@ -1,12 +1,12 @@
 import { HostError } from "./errors.ts";
 import { isRecord } from "./json.ts";
 
-/** For each field of an options object: how its value is read. `path` names it in errors. Throws `FieldError` by `mustBe`. */
+/** The reader of each field of an options object. `path` names the field in errors. Throws `FieldError` by `mustBe`. */
 export type FieldReaders<T> = { readonly [K in keyof T]-?: (value: unknown, path: string) => Exclude<T[K], undefined> };
 
 /**
- * Reads an object by a table of its fields: every field known, each of its type, undefined as if it were absent.
- * @throws HostError with `code`, naming the field that is unknown or wrong.
+ * Reads an object by a table of its fields. Every field must be known and of its type; undefined counts as absent.
+ * @throws HostError with `code`, naming the unknown or invalid field.
  */
 export function readFields<T extends object>(value: unknown, what: string, code: string, readers: FieldReaders<T>): T {
   try {
@@ -16,7 +16,7 @@ export function readFields<T extends object>(value: unknown, what: string, code:
   }
 }
 
-/** A reader for an object within an options object. Its complaints name the whole way: `largeOutput.enabled`. */
+/** A reader for a nested object. Its errors contain the full path: `largeOutput.enabled`. */
 export function fieldsReader<T extends object>(readers: FieldReaders<T>): (value: unknown, path: string) => T {
   return (value, path) => fieldsOf(value, path, readers, (key) => `${path}.${key}`);
 }

@@ -6,7 +6,7 @@ const [space, tab, lineBreak, carriageReturn, backslash] = [0x20, 0x09, 0x0a, 0x
 interface Container {
   readonly isList: boolean;
   readonly value: unknown[] | Record<string, unknown>;
-  /** Members in a row that are parsed together; nothing when both are equal. */
+  /** The range of members that are parsed together; empty when both are equal. */
   runStart: number;
   runEnd: number;
   runCost: number;
@@ -14,7 +14,7 @@ interface Container {
 }
 
 export interface SlicedJsonOptions {
-  /** How much of a text is parsed at once, in values; 64 characters count as one. */
+  /** The maximum to parse at once, in values; 64 characters count as one. */
   readonly most?: number;
 }
 
@@ -22,8 +22,8 @@ export interface SlicedJsonOptions {
 export class JsonTooDeep extends Error {}
 
 /**
- * Parses JSON in slices, so that the event loop can run in between. It gives what `JSON.parse` gives, and refuses what that refuses:
- * the text is cut between the members of large lists and objects, and `JSON.parse` reads the pieces.
+ * Parses JSON in slices, so that the event loop can run in between. It accepts and returns the same as `JSON.parse`: the text
+ * is split between the members of large arrays and objects, and `JSON.parse` reads the parts.
  */
 export class SlicedJson {
   readonly #text: string;
@@ -43,12 +43,12 @@ export class SlicedJson {
     else this.#value = JSON.parse(text);
   }
 
-  /** When it is done. */
+  /** The result, after `advance` returned true. */
   get value(): unknown {
     return this.#value;
   }
 
-  /** Reads on, by somewhat more than so many values. True: it is done. @throws SyntaxError, JsonTooDeep */
+  /** Continues for slightly more than this many values. Returns true at the end. @throws SyntaxError, JsonTooDeep */
   advance(values: number): boolean {
     this.#cost = 0;
     for (let container = this.#open.at(-1); container !== undefined && this.#cost < values; container = this.#open.at(-1)) {
@@ -62,27 +62,33 @@ export class SlicedJson {
     const start = this.#at;
     if (!container.hasMembers && this.#code() === closerOf(container)) return this.#close(container);
     container.hasMembers = true;
-    if (!container.isList) this.#skipKey();
+    if (!container.isList) {
+      if (this.#code() !== quote) this.#fail();
+      this.#at = this.#endOfText(this.#at);
+      this.#skipBlanks();
+      if (this.#code() !== colon) this.#fail();
+      this.#at++;
+      this.#skipBlanks();
+    }
     const valueStart = this.#at;
     const costBefore = this.#cost;
     const end = this.#endOfValue();
-    if (end === undefined) return this.#enterMember(container, start, valueStart);
+    if (end === undefined) {
+      // A member that is too large to be parsed at once is entered.
+      this.#parseRun(container);
+      const key = container.isList ? "" : this.#text.slice(start, this.#text.lastIndexOf(":", valueStart));
+      this.#at = valueStart;
+      const inner = this.#enter(this.#code());
+      if (container.isList) (container.value as unknown[]).push(inner);
+      else define(container.value as Record<string, unknown>, JSON.parse(key) as string, inner);
+      return;
+    }
     if (container.runStart === container.runEnd) container.runStart = start;
     container.runEnd = end;
     container.runCost += this.#cost - costBefore;
     this.#at = end;
     this.#endMember(container);
     if (container.runCost >= this.#most) this.#parseRun(container);
-  }
-
-  /** A member that is too large to be parsed at once. */
-  #enterMember(container: Container, start: number, valueStart: number): undefined {
-    this.#parseRun(container);
-    const key = container.isList ? "" : this.#text.slice(start, this.#text.lastIndexOf(":", valueStart));
-    this.#at = valueStart;
-    const inner = this.#enter(this.#code());
-    if (container.isList) (container.value as unknown[]).push(inner);
-    else define(container.value as Record<string, unknown>, JSON.parse(key) as string, inner);
   }
 
   #enter(opening: number): Container["value"] {
@@ -93,7 +99,7 @@ export class SlicedJson {
     return value;
   }
 
-  /** What follows a member: a comma and another one, or the end of the container, which is a member as well. */
+  /** Reads the text after a member: a comma, or the end of the container, which is itself a member. */
   #endMember(container: Container): undefined {
     this.#skipBlanks();
     const code = this.#code();
@@ -124,16 +130,7 @@ export class SlicedJson {
         define(container.value as Record<string, unknown>, key, member);
   }
 
-  #skipKey(): void {
-    if (this.#code() !== quote) this.#fail();
-    this.#at = this.#endOfText(this.#at);
-    this.#skipBlanks();
-    if (this.#code() !== colon) this.#fail();
-    this.#at++;
-    this.#skipBlanks();
-  }
-
-  /** Where the value that begins here ends. Undefined: it is too large to be parsed at once. What is within is not checked. */
+  /** The end of the value that begins here, whose content is not checked. Undefined: too large to be parsed at once. */
   #endOfValue(): number | undefined {
     const start = this.#at;
     const code = this.#code();
@@ -165,7 +162,7 @@ export class SlicedJson {
     return this.#fail();
   }
 
-  /** The place behind its closing quote. */
+  /** The position after the closing quote. */
   #endOfText(start: number): number {
     const known = this.#longTexts.get(start);
     if (known !== undefined) return known;
@@ -173,7 +170,7 @@ export class SlicedJson {
       let escapes = 0;
       while (this.#text.charCodeAt(at - 1 - escapes) === backslash) escapes++;
       if (escapes % 2 === 1) continue;
-      // It may be looked at again from within: the lists around it are entered one after the other.
+      // Cached, because the text may be scanned again when each of its containers is entered.
       if (at - start > longText) this.#longTexts.set(start, at + 1);
       return at + 1;
     }
@@ -213,7 +210,7 @@ function isEndOfPlain(code: number): boolean {
   return code === comma || code === closeList || code === closeObject || isBlank(code);
 }
 
-/** As `JSON.parse` does it: `__proto__` is a member like others. */
+/** Like `JSON.parse`: `__proto__` is an ordinary member. */
 function define(object: Record<string, unknown>, key: string, value: unknown): void {
   if (key === "__proto__") Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
   else object[key] = value;

@@ -1,9 +1,6 @@
 import { Emitter } from "./emitter.ts";
 
-/**
- * Holds one immutable value and notifies subscribers when it is replaced. Readers keep what they read:
- * a snapshot never changes under them.
- */
+/** Holds one immutable value and notifies subscribers when it is replaced. A snapshot that a reader holds never changes. */
 export class SnapshotStore<T> {
   #current: T;
   readonly #changed: Emitter<{ changed: T }>;

@@ -1,4 +1,4 @@
-/** Whether a value must be awaited. A `then` that throws when it is read makes it an ordinary value. */
+/** Whether a value must be awaited. A value whose `then` getter throws is not a thenable. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
   try {

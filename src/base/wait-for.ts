@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 
 /**
- * Runs once when the signal fires, or now if it has. Any number of waits may hang on one signal (a session's calls run
- * in parallel), so the runtime's warning about many listeners is off for it; disposing takes ours away.
+ * Runs once when the signal is aborted, or immediately if it was. Many waits may use one signal (a session's calls run in
+ * parallel), so the runtime's warning about many listeners is disabled for it. Disposing removes the listener.
  */
 export function onAbort(signal: AbortSignal, run: () => void): Disposable {
   if (signal.aborted) run();
@@ -13,23 +13,23 @@ export function onAbort(signal: AbortSignal, run: () => void): Disposable {
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", run) };
 }
 
-/** What ends a wait before the work does. */
+/** The limits of a wait. */
 export interface WaitLimits {
   readonly signal?: AbortSignal | undefined;
   readonly milliseconds?: number | undefined;
-  /** Whether only the time counts that this process spends waiting, so that work that is slow is not taken for work that hangs. */
+  /** Whether only idle time of this process counts, so that slow work is not mistaken for hanging work. */
   readonly countsWaiting?: boolean | undefined;
-  /** Makes the error of a wait whose time is over. */
+  /** Creates the error of an expired wait. */
   readonly expired?: () => Error;
 }
 
 /**
- * Waits for work, but no longer than the limits allow: rejects with the signal's reason, or with what `expired` makes. The
- * work itself continues; its late outcome is dropped.
+ * Waits for work within limits: rejects with the signal's reason, or with the error of `expired`. The work itself continues;
+ * its late outcome is ignored.
  */
 export async function waitFor<T>(work: Promise<T>, limits: WaitLimits): Promise<T> {
   const { signal, milliseconds, countsWaiting = false, expired = defaultError } = limits;
-  // If the race is lost, a later rejection must not be unhandled.
+  // A rejection after the race must not be unhandled.
   work.catch(() => {});
   let timer: Disposable | undefined;
   let waiting: Disposable | undefined;
@@ -55,8 +55,8 @@ const tick = 5;
 const coarseTick = 16;
 
 /**
- * Runs once after so many milliseconds that this process spent waiting: of a turn of the event loop that takes long, because of
- * work in this process or because other processes run, one tick counts. Disposing cancels.
+ * Runs once after this many milliseconds of idle time of this process. A long turn of the event loop, caused by work of this or
+ * other processes, counts as one tick. Disposing cancels.
  */
 export function afterWaiting(milliseconds: number, run: () => void): Disposable {
   let [left, last, longest] = [milliseconds, performance.now(), coarseTick];
@@ -72,7 +72,7 @@ export function afterWaiting(milliseconds: number, run: () => void): Disposable 
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Whether the work settled within so many milliseconds, however it did. */
+/** Whether the work settles within this many milliseconds, fulfilled or rejected. */
 export async function settlesWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
@@ -89,7 +89,7 @@ export async function settlesWithin(work: Promise<unknown>, milliseconds: number
   }
 }
 
-/** Settles when the signal fires. */
+/** Settles when the signal is aborted. */
 export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }

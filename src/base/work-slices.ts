@@ -1,4 +1,4 @@
-/** Lets the event loop run between pieces of a long synchronous work: after so many units, whatever the clock says. */
+/** Lets the event loop run between slices of long synchronous work: after a number of units, independent of the clock. */
 export class WorkSlices {
   readonly #size: number;
   #left: number;
@@ -8,7 +8,7 @@ export class WorkSlices {
     this.#left = size;
   }
 
-  /** Notes work that was done. To be awaited where it gives something: others run first. */
+  /** Counts completed work. Await the result if it is a promise, so that other work can run. */
   spend(units: number): Promise<void> | undefined {
     this.#left -= units;
     if (this.#left > 0) return undefined;

@@ -2,16 +2,7 @@ import { isRecord } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
 import { AnthropicAssembly } from "./assemble-anthropic.ts";
 import { argumentsToSend, defined, encodeParameters, toCallId, wellFormed } from "./encode-parts.ts";
-import type {
-  AssistantMessage,
-  ChatMessage,
-  ImagePart,
-  MessagePart,
-  ModelRequest,
-  ModelTool,
-  ModelToolCall,
-  ToolMessage,
-} from "./model.ts";
+import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelToolCall, ToolMessage } from "./model.ts";
 import { arrange, hasThoughts, type LayoutOwner, type MessagePiece, refuseThoughts } from "./reply-assembly.ts";
 import type { Protocol, Refusal } from "./wire-model.ts";
 
@@ -33,7 +24,7 @@ export function anthropicMessages(model: string): Protocol<AnthropicDialect> {
   };
 }
 
-// The models that have to be told how many tokens they may think with; later ones refuse to be told.
+// Models that require a thinking budget in tokens; later models reject it.
 const withBudget = /claude-3|(?:opus|sonnet|haiku)-4(?:[.-][015])?(?:$|[-@:]20|[-@:]latest)/i;
 
 const lesserThinking = { adaptive: "budget", budget: "none", none: "none" } as const;
@@ -45,21 +36,21 @@ function learnAnthropicDialect({ said, body, request }: Refusal, dialect: Anthro
   const limit = Number(/max_tokens.*?(?:>|at most|less than or equal to|maximum of)\s*(\d+)/i.exec(said)?.[1]);
   if (limit >= 1 && limit < (body["max_tokens"] as number)) return { ...dialect, outputLimit: limit };
   if (dialect.canCache && said.includes("cache_control")) return { ...dialect, canCache: false };
-  // A word for the effort that the API does not know is somebody's mistake.
+  // An effort that the API does not know is an error of the caller.
   const isAboutThinking = /thinking|adaptive|effort|output_config|budget/i.test(said) && !/effort\W.*(?:should|must) be/i.test(said);
   if (body["thinking"] !== undefined && isAboutThinking) return { ...dialect, thinking: lesserThinking[dialect.thinking] };
   return body["temperature"] !== undefined && said.includes("temperature") ? { ...dialect, canSetTemperature: false } : undefined;
 }
 
-/** What differs between endpoints and models without a way to ask: found out when one refuses. */
+/** Features that differ between endpoints and models and cannot be queried: they are detected from a refusal. */
 interface AnthropicDialect {
-  /** How a model is told to think: as hard as it sees fit, with a budget of tokens, or not at all. */
+  /** The thinking mode: adaptive, with a token budget, or disabled. */
   readonly thinking: "adaptive" | "budget" | "none";
-  /** The most tokens that an answer may have. */
+  /** The limit of output tokens. */
   readonly outputLimit: number;
   readonly canCache: boolean;
   readonly canSetTemperature: boolean;
-  /** The `replay` of messages whose thoughts an endpoint did not take back. */
+  /** The `replay` of messages whose thinking blocks the endpoint rejected. */
   readonly refused: WeakSet<object>;
 }
 
@@ -70,7 +61,7 @@ interface Turn {
   readonly content: readonly Block[];
 }
 
-// An answer must be given a limit. What a model can do beyond it takes longer than most connections last.
+// The API requires a limit. A longer reply takes longer than most connections last.
 const usualOutput = 32_000;
 
 /** The body of a request to `/v1/messages`. */
@@ -83,11 +74,20 @@ function encodeAnthropicRequest(
   const tools = request.tools ?? [];
   const maxTokens = Math.min(request.maxOutputTokens ?? usualOutput, dialect.outputLimit);
   const thinking = encodeThinking(model, request, dialect, maxTokens);
-  // Thinking goes with no other temperature than its own.
+  // Thinking does not allow another temperature.
   const canSetTemperature = dialect.canSetTemperature && thinking["thinking"] === undefined;
-  const system = encodeSystem(request.messages);
+  // The API supports system messages only at the start.
+  const system = request.messages.flatMap((message) => (message.role === "system" ? encodeText(message.content) : []));
   const turns = encodeTurns(request.messages, { api: "messages", model }, dialect.refused);
-  if (dialect.canCache) markForCache(system, turns);
+  if (dialect.canCache) {
+    // The endpoint caches the prefix before a marked block for some minutes, and a repeated prefix costs a tenth. Marked are
+    // the system message, which includes the tools before it, and the last two user turns: the older one is the cached prefix
+    // of the next request.
+    const users = turns.filter(({ role }) => role === "user").slice(-2);
+    for (const block of [system.at(-1), ...users.map(({ content }) => content.at(-1))]) {
+      if (block !== undefined) block["cache_control"] = { type: "ephemeral" };
+    }
+  }
   return defined({
     model,
     max_tokens: maxTokens,
@@ -101,11 +101,6 @@ function encodeAnthropicRequest(
   });
 }
 
-// The API knows system messages at the start only.
-function encodeSystem(messages: readonly ChatMessage[]): readonly Block[] {
-  return messages.flatMap((message) => (message.role === "system" ? encodeText(message.content) : []));
-}
-
 const budgets: Readonly<Record<string, number>> = { low: 4_096, medium: 10_240, high: 20_480 };
 const smallestBudget = 1_024;
 
@@ -114,14 +109,14 @@ function encodeThinking(model: string, request: ModelRequest, dialect: Anthropic
   if (given === undefined || given === "none" || dialect.thinking === "none") return {};
   const effort = given === "minimal" ? "low" : given;
   if (dialect.thinking === "adaptive") return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort } };
-  // Half of the answer is left for what is not thought.
+  // Half of the output limit is reserved for text and tool calls.
   const budget = Math.min(budgets[effort] ?? budgets["high"] ?? 0, Math.floor(maxTokens / 2));
   const isForced = typeof toolChoice === "object" || toolChoice === "required";
   if (budget < smallestBudget || isForced || !mayThinkNow(model, request.messages, dialect)) return {};
   return { thinking: { type: "enabled", budget_tokens: budget } };
 }
 
-// A model with a budget must have begun by thinking where it goes on now.
+// With a budget, the turn that is continued must begin with thinking.
 function mayThinkNow(model: string, messages: readonly ChatMessage[], { refused }: AnthropicDialect): boolean {
   const last = messages.findLast((message) => message.role !== "tool");
   return last?.role !== "assistant" || hasThoughts(last, { api: "messages", model }, refused);
@@ -134,7 +129,7 @@ function encodeTurns(messages: readonly ChatMessage[], owner: LayoutOwner, refus
     const role = message.role === "assistant" ? "assistant" : "user";
     const content = encodeMessage(message, owner, refused);
     const last = turns.at(-1);
-    // The results of one message's calls must stand in one turn.
+    // The results of all calls of a message must be in one turn.
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) turns.push({ role, content: [...content] });
   }
@@ -144,13 +139,9 @@ function encodeTurns(messages: readonly ChatMessage[], owner: LayoutOwner, refus
 
 function encodeMessage(message: Exclude<ChatMessage, { role: "system" }>, owner: LayoutOwner, refused: WeakSet<object>): readonly Block[] {
   if (message.role === "tool") return [encodeResult(message)];
-  if (message.role === "assistant") return encodeAssistant(message, owner, refused);
+  if (message.role === "assistant") return arrange(message, owner, refused).flatMap(encodePiece);
   const parts = typeof message.content === "string" ? encodeText(message.content) : message.content.flatMap(encodePart);
   return parts.length > 0 ? parts : [{ type: "text", text: "(no text)" }];
-}
-
-function encodeAssistant(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): readonly Block[] {
-  return arrange(message, owner, refused).flatMap(encodePiece);
 }
 
 function encodePiece(piece: MessagePiece): readonly Block[] {
@@ -179,7 +170,7 @@ function callId(id: string): string {
   return toCallId(id, /^[a-zA-Z0-9_-]{1,512}$/);
 }
 
-// Text without anything to see in it is refused.
+// The API rejects text that consists of white space.
 function encodeText(text: string): readonly Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text: wellFormed(text) }];
 }
@@ -210,15 +201,4 @@ function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {
   if (choice === undefined) return undefined;
   if (typeof choice === "object") return { type: "tool", name: choice.name };
   return { type: choice === "required" ? "any" : choice };
-}
-
-/**
- * What stands before a mark is kept by the endpoint for a while, and costs a tenth when it comes again. Marked are the
- * system message, with the tools before it, and the last two turns of the user: the one before is what is found again.
- */
-function markForCache(system: readonly Block[], turns: readonly Turn[]): void {
-  const users = turns.filter(({ role }) => role === "user").slice(-2);
-  for (const block of [system.at(-1), ...users.map(({ content }) => content.at(-1))]) {
-    if (block !== undefined) block["cache_control"] = { type: "ephemeral" };
-  }
 }

@@ -8,14 +8,14 @@ import type { ToolCallAssembly } from "./tool-arguments.ts";
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** One block of the content, as far as it has come. */
+/** One content block, as received so far. */
 interface Block {
   readonly kind: "text" | "thinking" | "redacted" | "call" | "other";
   readonly number: number;
   text: string;
-  /** Of thinking: what proves it, once it is there. */
+  /** The signature of a thinking block, once it is received. */
   signature: string | undefined;
-  /** Of redacted thinking its data, of a call the input it began with. */
+  /** The data of redacted thinking, or the initial input of a call. */
   readonly start: unknown;
   isStopped: boolean;
 }
@@ -31,7 +31,7 @@ const kinds: Readonly<Record<string, Block["kind"]>> = {
   input_json_delta: "call",
 };
 
-/** Puts a reply together from the events of a message, or from a whole one (Anthropic Messages API). */
+/** Assembles a reply from the events of a message, or from a complete one (Anthropic Messages API). */
 export class AnthropicAssembly implements ReplyAssembly {
   readonly #toolCalls: ToolCallAssembly;
   readonly #model: string;
@@ -141,7 +141,7 @@ export class AnthropicAssembly implements ReplyAssembly {
     return block;
   }
 
-  /** The input of a whole call comes at its start, and that of some servers' streams too. */
+  /** A complete call has its input at the start, as in the streams of some servers. */
   #stop(block: Block | undefined): readonly NewPart[] {
     if (block === undefined || block.isStopped) return [];
     block.isStopped = true;
@@ -169,7 +169,7 @@ export class AnthropicAssembly implements ReplyAssembly {
     return inputs.map((input) => ({ kind: "tool-input", ...input }));
   }
 
-  /** What stopped the model. When it refused and said nothing, the reason it gives is what it says. */
+  /** The stop reason. If the model refused without text, the explanation of the refusal becomes the text. */
   #end({ stop_reason: reason, stop_details: details }: Data): readonly NewPart[] {
     if (textOf(reason) === "") return [];
     this.#reasons.push(textOf(reason).slice(0, 100));
@@ -177,7 +177,7 @@ export class AnthropicAssembly implements ReplyAssembly {
     return this.#content === "" && explanation !== "" ? this.#addText(this.#open(undefined, "text", undefined), explanation) : [];
   }
 
-  // The counts of later events take the place of earlier ones; null says nothing.
+  // Counts of later events replace earlier ones; null is ignored.
   #count(usage: unknown): void {
     if (!isRecord(usage)) return;
     for (const name of countNames) this.#usage[name] = usage[name] ?? this.#usage[name];
@@ -196,14 +196,14 @@ function signatureOf({ signature }: Data): string | undefined {
   return typeof signature === "string" ? signature : undefined;
 }
 
-// Here the tokens of the cache are not among those of the input.
+// This API does not include cached tokens in the input tokens.
 function toUsage(usage: Data): ModelUsage | undefined {
   const read = readUsage(usage);
   if (read === undefined) return undefined;
   return { ...read, inputTokens: read.inputTokens + (read.cachedTokens ?? 0) + (read.cacheWriteTokens ?? 0) };
 }
 
-// A thought that broke off has no proof yet, and is not taken back. Servers that prove nothing send an empty one.
+// An interrupted thinking block has no signature, and the API rejects it. Servers without signatures send an empty one.
 function toLayout({ kind, text, signature, start, isStopped }: Block): readonly LayoutPart[] {
   if (kind === "text") return [{ kind: "text", length: text.length }];
   if (kind === "call") return [{ kind: "call" }];

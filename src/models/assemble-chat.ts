@@ -7,11 +7,11 @@ import { type AssembledReply, given, type NewPart, type ReplyAssembly, textOf } 
 import type { ToolCallAssembly } from "./tool-arguments.ts";
 
 /**
- * Puts a reply together from chunks of a chat completion, or from a whole one. All choices make one message: text in
- * one and tool calls in another belong together, each in the order in which it comes.
+ * Assembles a reply from the chunks of a chat completion, or from a complete one. All choices form one message: text in one and
+ * tool calls in another belong together, in order of arrival.
  */
 export class ChatAssembly implements ReplyAssembly {
-  /** The end of a stream is no chunk, but `[DONE]`. */
+  /** A stream ends with `[DONE]`, which is not a chunk. */
   readonly isOver = false;
   readonly #toolCalls: ToolCallAssembly;
   readonly #reasons: string[] = [];
@@ -49,7 +49,16 @@ export class ChatAssembly implements ReplyAssembly {
     const vendor = isRecord(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
     this.#usage = readUsage(chunk["usage"]) ?? readUsage(vendor) ?? this.#usage;
     const choices = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isRecord) : [];
-    return choices.flatMap((choice, position) => this.#addChoice(choice, position));
+    return choices.flatMap((choice, position) => {
+      this.#hasChoices = true;
+      this.#usage = readUsage(choice["usage"]) ?? this.#usage;
+      const number = typeof choice["index"] === "number" ? choice["index"] : position;
+      const message = [choice["delta"], choice["message"]].find(isRecord);
+      const parts = message === undefined ? [] : this.#addMessage(message, number);
+      const reason = textOf(choice["finish_reason"]);
+      if (reason !== "") this.#reasons.push(reason.slice(0, 100));
+      return parts;
+    });
   }
 
   finish(): AssembledReply {
@@ -62,17 +71,6 @@ export class ChatAssembly implements ReplyAssembly {
       ...given({ reasoning: this.#reasoning, usage: this.#usage, model: this.#model, callId: this.#callId }),
       ...given({ replay: this.#replayFields(toolCalls) }),
     };
-  }
-
-  #addChoice(choice: Readonly<Record<string, unknown>>, position: number): readonly NewPart[] {
-    this.#hasChoices = true;
-    this.#usage = readUsage(choice["usage"]) ?? this.#usage;
-    const number = typeof choice["index"] === "number" ? choice["index"] : position;
-    const message = [choice["delta"], choice["message"]].find(isRecord);
-    const parts = message === undefined ? [] : this.#addMessage(message, number);
-    const reason = textOf(choice["finish_reason"]);
-    if (reason !== "") this.#reasons.push(reason.slice(0, 100));
-    return parts;
   }
 
   #addMessage(message: Readonly<Record<string, unknown>>, choice: number): readonly NewPart[] {
@@ -97,7 +95,7 @@ export class ChatAssembly implements ReplyAssembly {
     return text === "" ? [] : [{ kind: "reasoning", text }];
   }
 
-  // Gateways send the same reasoning under several names.
+  // Gateways repeat the same reasoning under several names.
   #readReasoning(message: Readonly<Record<string, unknown>>): string {
     const name = reasoningFields.find((field) => textOf(message[field]) !== "");
     if (name === undefined) return "";
@@ -110,14 +108,14 @@ export class ChatAssembly implements ReplyAssembly {
     if (text !== "") this.#replay["reasoning_opaque"] = text;
   }
 
-  // Models that reason between tool calls want to read their thoughts again; on other messages some refuse them.
+  // Models that reason between tool calls require their reasoning again; on other messages some reject it.
   #replayFields(toolCalls: readonly ModelToolCall[]): ReplayFields | undefined {
     if (toolCalls.length > 0 && this.#reasoningField !== undefined) this.#replay[this.#reasoningField] = this.#reasoning;
     return Object.keys(this.#replay).length === 0 ? undefined : this.#replay;
   }
 }
 
-/** The names under which gateways send a model's thoughts, and take them back. */
+/** The names under which gateways send and accept a model's reasoning. */
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"];
 
 function readContent(content: unknown): { text: string; thought: string } {

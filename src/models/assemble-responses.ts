@@ -7,21 +7,21 @@ import { readUsage } from "./read-usage.ts";
 import { type AssembledReply, given, type LayoutPart, type NewPart, type ReplyAssembly, textOf, toReplay } from "./reply-assembly.ts";
 import type { ToolCallAssembly } from "./tool-arguments.ts";
 
-/** One item of the output, as far as it has come. */
+/** One output item, as received so far. */
 interface Item {
   kind: OutputKind;
   readonly number: number;
-  /** Of a message its text, of a thought what can be read of it, of a call its arguments. */
+  /** The text of a message, the readable part of reasoning, or the arguments of a call. */
   text: string;
-  /** Of a thought: the part of its summary that came last. */
+  /** The latest summary part of reasoning. */
   section: unknown;
-  /** Of a call: whether its name is known. */
+  /** Whether the name of a call is known. */
   isNamed: boolean;
   thought?: Data | undefined;
   phase?: string;
 }
 
-/** Puts a reply together from the events of a response, or from a whole one (OpenAI Responses API). */
+/** Assembles a reply from the events of a response, or from a complete one (OpenAI Responses API). */
 export class ResponsesAssembly implements ReplyAssembly {
   readonly #toolCalls: ToolCallAssembly;
   readonly #model: string;
@@ -127,13 +127,13 @@ export class ResponsesAssembly implements ReplyAssembly {
 
   #addItem(event: Data, item: Data, isDone: boolean): readonly NewPart[] {
     if (isDone) return this.#settle(this.#itemOf(event), item);
-    // Servers that do not count give every item the same place, or the same id: it is another all the same.
+    // Some servers send the same index, or the same id, for every item: it is a different item nevertheless.
     const begun = this.#begin(kindOf(item));
     for (const key of keysOf(event)) this.#byKey.set(key, begun);
     return begun.kind === "call" ? this.#addInput(begun, "", item) : [];
   }
 
-  /** What a complete item says beyond what its events did: some servers send no other events. */
+  /** The content of a complete item that its events did not contain: some servers send no other events. */
   #settle(item: Item, complete: Data): readonly NewPart[] {
     if (item.kind !== kindOf(complete)) return [];
     if (item.kind === "call") return this.#addRest(item, complete["arguments"], complete);
@@ -176,7 +176,7 @@ export class ResponsesAssembly implements ReplyAssembly {
     return this.#addInput(item, rest, call);
   }
 
-  // By the protocol an event names its item by id and by place. Servers leave out one of them, or change ids on the way.
+  // In the protocol an event has the id and the index of its item. Servers omit one of them, or change ids within a stream.
   #itemOf(event: Data, kind: OutputKind = "other"): Item {
     const keys = keysOf(event);
     const wanted = kind === "other" && isRecord(event["item"]) ? kindOf(event["item"]) : kind;
@@ -209,7 +209,7 @@ function toLayout({ kind, text, thought, phase }: Item): readonly LayoutPart[] {
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** What an item of a response's output is to us. */
+/** The kind of an output item. */
 type OutputKind = "message" | "thought" | "call" | "other";
 
 function kindOf({ type }: Data): OutputKind {
@@ -222,19 +222,22 @@ function listOf(list: unknown): readonly Data[] {
   return Array.isArray(list) ? list.filter(isRecord) : [];
 }
 
-/** All text of a message, refusals too. */
+/** The text of a message, including refusals. */
 function fullText({ content }: Data): string {
   return listOf(content)
     .map((part) => textOf(part["text"]) + textOf(part["refusal"]))
     .join("");
 }
 
-/** What can be read of a thought. */
+/** The readable text of reasoning. */
 function thoughtText({ summary, content }: Data): string {
   return [...listOf(summary), ...listOf(content)].map((part) => textOf(part["text"])).join("\n\n");
 }
 
-/** A thought as it is to be given back. One that is neither encrypted nor open is kept by an endpoint only, which is told not to. */
+/**
+ * Reasoning in the form to send back. Reasoning without encrypted or readable content exists only at the endpoint, which is
+ * asked not to store it.
+ */
 function thoughtOf({ id, summary, content, encrypted_content: encrypted }: Data): Data | undefined {
   const isEncrypted = typeof encrypted === "string" && encrypted !== "";
   if (!isEncrypted && listOf(content).length === 0) return undefined;

@@ -1,17 +1,7 @@
 import { nearestToolName } from "../tools/tool-name.ts";
 import { ChatAssembly } from "./assemble-chat.ts";
 import { argumentsToSend, defined, encodeParameters, imageUrl, wellFormed } from "./encode-parts.ts";
-import type {
-  AssistantMessage,
-  ChatMessage,
-  ImagePart,
-  MessagePart,
-  ModelRequest,
-  ModelTool,
-  ModelToolCall,
-  ReplayFields,
-  ToolMessage,
-} from "./model.ts";
+import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelToolCall, ReplayFields, ToolMessage } from "./model.ts";
 import type { Protocol, Refusal } from "./wire-model.ts";
 
 /** `/chat/completions`, the protocol that most endpoints speak. `model` is its name there. */
@@ -26,7 +16,7 @@ export function chatCompletions(model: string): Protocol<ChatDialect> {
   };
 }
 
-// Each of these is refused by some endpoints and needed by others.
+// Some endpoints reject each of these, and others require it.
 function learnChatDialect({ said, body }: Refusal, dialect: ChatDialect): ChatDialect | undefined {
   if (body["stream_options"] !== undefined && said.includes("stream_options")) return { ...dialect, canStreamUsage: false };
   const wantsOther = body["max_tokens"] !== undefined && said.includes("max_completion_tokens");
@@ -34,9 +24,9 @@ function learnChatDialect({ said, body }: Refusal, dialect: ChatDialect): ChatDi
   return body["temperature"] !== undefined && said.includes("temperature") ? { ...dialect, canSetTemperature: false } : undefined;
 }
 
-/** What differs between endpoints without a way to ask: found out when one refuses. */
+/** Features that differ between endpoints and cannot be queried: they are detected from a refusal. */
 interface ChatDialect {
-  /** Whether a stream may be asked to tell the usage. */
+  /** Whether a stream may be asked to report usage. */
   readonly canStreamUsage: boolean;
   readonly canSetTemperature: boolean;
   readonly maxTokensField: "max_tokens" | "max_completion_tokens";
@@ -48,7 +38,7 @@ function encodeChatRequest(model: string, request: ModelRequest, isStream: boole
   return defined({
     model,
     messages: encodeMessages(request.messages),
-    // An empty list and a choice without a list are refused.
+    // Endpoints reject an empty list, and a choice without a list.
     tools: tools.length === 0 ? undefined : tools.map(encodeTool),
     tool_choice: tools.length === 0 ? undefined : encodeToolChoice(request.toolChoice),
     temperature: dialect.canSetTemperature ? request.temperature : undefined,
@@ -67,7 +57,7 @@ function encodeMessages(messages: readonly ChatMessage[]): readonly unknown[] {
     pictures = [];
   };
   for (const message of messages) {
-    // The results of one message's calls must stand together, so what they show comes after the last of them.
+    // The results of a message's calls must be consecutive, so their images follow the last one.
     if (message.role !== "tool") showPictures();
     else if ((message.images ?? []).length > 0) pictures.push(message);
     encoded.push(encodeMessage(message));
@@ -84,20 +74,18 @@ function encodeMessage(message: ChatMessage): unknown {
       return { role: "user", content: encodeContent(message.content) };
     case "tool":
       return { role: "tool", tool_call_id: message.toolCallId, content: wellFormed(message.content) };
-    case "assistant":
-      return encodeAssistant(message);
+    case "assistant": {
+      const { content, toolCalls = [], replay } = message;
+      const kept = ownFields(replay, messageFields);
+      if (toolCalls.length === 0) return { ...kept, role: "assistant", content: wellFormed(content) };
+      return {
+        ...kept,
+        role: "assistant",
+        content: content === "" ? null : wellFormed(content),
+        tool_calls: toolCalls.map(encodeToolCall),
+      };
+    }
   }
-}
-
-function encodeAssistant({ content, toolCalls = [], replay }: AssistantMessage): unknown {
-  const kept = ownFields(replay, messageFields);
-  if (toolCalls.length === 0) return { ...kept, role: "assistant", content: wellFormed(content) };
-  return {
-    ...kept,
-    role: "assistant",
-    content: content === "" ? null : wellFormed(content),
-    tool_calls: toolCalls.map(encodeToolCall),
-  };
 }
 
 function encodeToolCall(call: ModelToolCall): unknown {
@@ -109,14 +97,14 @@ function encodeToolCall(call: ModelToolCall): unknown {
 const messageFields = ["reasoning_content", "reasoning", "reasoning_text", "reasoning_opaque"];
 const callFields = ["extra_content"];
 
-// A conversation may have begun with another API, whose fields are refused here.
+// A conversation may have begun with another API, whose fields this endpoint rejects.
 function ownFields(replay: ReplayFields | undefined, names: readonly string[]): ReplayFields {
   return Object.fromEntries(Object.entries(replay ?? {}).filter(([name]) => names.includes(name)));
 }
 
 function encodeContent(content: string | readonly MessagePart[]): unknown {
   if (typeof content === "string") return wellFormed(content);
-  // Servers without pictures often take text only.
+  // Servers without image support often accept only plain text.
   if (content.every((part) => part.type === "text")) return wellFormed(content.map((part) => part.text).join("\n"));
   return content.map(encodePart);
 }

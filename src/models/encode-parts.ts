@@ -3,17 +3,17 @@ import { isRecord } from "../base/json.ts";
 import type { JsonSchema } from "../tools/tool.ts";
 import type { ImagePart, ModelToolCall } from "./model.ts";
 
-/** Without lone surrogates, which some servers cannot read. */
+/** Replaces lone surrogates, which some servers cannot read. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, "\uFFFD");
 }
 
-/** Without the fields that are undefined. */
+/** Omits undefined fields. */
 export function defined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** An image's address: its own, or one that holds its data. */
+/** The URL of an image: its own, or a data URL. */
 export function imageUrl(part: ImagePart): string {
   return "url" in part ? part.url : `data:${part.mimeType};base64,${part.data}`;
 }
@@ -22,8 +22,8 @@ const combinators = ["anyOf", "oneOf", "allOf"];
 const refusedOnTop = [...combinators, "enum", "not"];
 
 /**
- * A schema for arguments that endpoints take: an object that names its properties, without choices at its top level. One
- * schema with such a choice has all tools of a request refused; what it would have ruled out is still checked at the call.
+ * A parameter schema that endpoints accept: an object with properties, without a top-level union. One schema with such a union
+ * makes endpoints refuse all tools of a request; the call still validates against the original schema.
  */
 export function encodeParameters(parameters: JsonSchema | undefined): JsonSchema {
   if (parameters === undefined) return { type: "object", properties: {} };
@@ -42,14 +42,14 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
-/** The id itself if the endpoint takes it, else one made of it: the same one each time, and another for another. */
+/** The id itself if the endpoint accepts it, else a deterministic unique replacement. */
 export function toCallId(id: string, rule: RegExp): string {
   if (rule.test(id)) return id;
   const digest = createHash("sha256").update(id).digest("hex").slice(0, 16);
   return `${id.slice(0, 40).replace(/[^a-zA-Z0-9_-]/g, "_")}_${digest}`;
 }
 
-/** What a model wrote for arguments, so that the endpoint takes it: text of a JSON object. */
+/** The arguments of a model in a form that the endpoint accepts: the text of a JSON object. */
 export function argumentsToSend({ argumentsText, argumentsError }: ModelToolCall): string {
   const text = argumentsText.trim() === "" ? "{}" : wellFormed(argumentsText);
   return argumentsError === undefined ? text : JSON.stringify({ unreadable_arguments: text });

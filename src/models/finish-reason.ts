@@ -1,6 +1,6 @@
 import type { FinishReason } from "./model.ts";
 
-/** Why an answer ended, and the endpoint's own word that says so. */
+/** The finish reason of a reply, and the endpoint's own value. */
 interface Finish {
   readonly finishReason: FinishReason;
   readonly providerFinishReason?: string;
@@ -14,10 +14,7 @@ const reasonWords: Readonly<Record<FinishReason, readonly string[]>> = {
   other: [],
 };
 
-/**
- * What the words of an endpoint come to. Of several choices, the one that something happened to decides. Many servers
- * say "stop" when they mean tool calls.
- */
+/** Normalizes the finish reasons of an endpoint. Of several choices, an abnormal one decides. Many servers report "stop" for tool calls. */
 export function finishOf(words: readonly string[], hasToolCalls: boolean): Finish {
   const found = words.map((word) => ({ word, reason: reasonOf(word) }));
   const wordOf = (...reasons: readonly FinishReason[]): string | undefined => found.find(({ reason }) => reasons.includes(reason))?.word;

@@ -9,10 +9,17 @@ export interface RefusedAnswer {
   readonly requestId: string | undefined;
 }
 
-/** What an answer with an error status comes to. */
+/** The error for a response with an error status. */
 export function errorOfStatus(answer: RefusedAnswer, fault: RequestErrors): ModelError {
   const { status, header, retryAfter, requestId } = answer;
-  if (status >= 300 && status < 400) return redirected(status, header("location"), fault);
+  if (status >= 300 && status < 400) {
+    const location = header("location");
+    const to = location !== undefined && URL.canParse(location) ? ` to ${fault.quote(new URL(location).origin)}` : "";
+    return fault("MODEL_HTTP", `redirects${to} (${status}), which is not followed. Use the target of the redirect as the base URL.`, {
+      status,
+      retryable: false,
+    });
+  }
   const said = readTrouble(parse(answer.body), fault.quote) ?? plainTrouble(answer.body, fault.quote);
   const code = codeOf(status, said);
   const details = {
@@ -25,10 +32,7 @@ export function errorOfStatus(answer: RefusedAnswer, fault: RequestErrors): Mode
   return fault(code, `answered ${status}${quoted(said)}. ${advice(code, status, said)}`, details);
 }
 
-/**
- * The trouble that an answer tells of in its body although its status says success, as gateways do once a stream has
- * begun; undefined when there is none.
- */
+/** The error in the body of a response with a success status, as gateways send it after a stream has begun; undefined if there is none. */
 export function errorOfBody(body: unknown, fault: RequestErrors): ModelError | undefined {
   if (!isRecord(body) || body["error"] === undefined || body["error"] === null) return undefined;
   const said = readTrouble(body, fault.quote) ?? {};
@@ -41,14 +45,6 @@ export function errorOfBody(body: unknown, fault: RequestErrors): ModelError | u
 
 type Said = Pick<ModelErrorDetails, "providerCode" | "providerType" | "providerMessage">;
 type Quote = (text: string) => string;
-
-function redirected(status: number, location: string | undefined, fault: RequestErrors): ModelError {
-  const to = location !== undefined && URL.canParse(location) ? ` to ${fault.quote(new URL(location).origin)}` : "";
-  return fault("MODEL_HTTP", `redirects${to} (${status}), which is not followed. Use the target of the redirect as the base URL.`, {
-    status,
-    retryable: false,
-  });
-}
 
 // In use: {error: {message, code, type, details: {error_code}}}, {error: "…"}, {message, code, type}, {detail: "…" or [{msg}]}.
 function readTrouble(body: unknown, quote: Quote): Said | undefined {
@@ -75,7 +71,7 @@ function detailOf(detail: unknown): string | undefined {
   return textOf(first) ?? (isRecord(first) ? textOf(first["msg"]) : undefined);
 }
 
-// Pages made for browsers say nothing that helps in a line of text.
+// HTML pages contain no useful one-line message.
 function plainTrouble(body: string, quote: Quote): Said {
   const text = /^\s*</.test(body) ? "" : quote(body);
   return text === "" ? {} : { providerMessage: text };
@@ -85,7 +81,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not JSON: it is looked at as text.
+    // Not JSON: it is treated as text.
     return undefined;
   }
 }

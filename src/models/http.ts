@@ -5,7 +5,7 @@ import type { ModelRetry, RequestOrigin } from "./model.ts";
 import { createRequestErrors, ModelError, type RequestErrors } from "./model-error.ts";
 import { readBytes, readText, receiveFailure } from "./receive-bytes.ts";
 
-/** What carries requests: the global `fetch`, or anything that does the same. */
+/** The function that sends requests: the global `fetch` or a compatible one. */
 export type ModelFetch = (url: string, request: ModelFetchRequest) => Promise<ModelFetchResponse>;
 
 interface ModelFetchRequest {
@@ -14,7 +14,7 @@ interface ModelFetchRequest {
   readonly body?: string;
   readonly signal: AbortSignal;
   readonly redirect: "manual";
-  /** What the request is for, where that is known. */
+  /** The purpose of the request, if it is known. */
   readonly origin?: RequestOrigin | undefined;
 }
 
@@ -27,19 +27,19 @@ interface ModelFetchResponse {
 export interface ModelHttpOptions extends RetryPolicy {
   readonly fetch: ModelFetch;
   readonly clock: Clock;
-  /** A number from 0 to 1, for the spread of the waits. */
+  /** Returns a number from 0 to 1, for the jitter of the delays. */
   readonly random: () => number;
-  /** Milliseconds until an answer must have begun, and that may lie between two pieces of it. */
+  /** Time limits in milliseconds until the response begins, and between two chunks. */
   readonly responseTimeout: number;
   readonly idleTimeout: number;
-  /** Of an answer, after decompression. */
+  /** Limit of a response after decompression. */
   readonly maxBytes: number;
 }
 
 export interface HttpCall {
   readonly method: "GET" | "POST";
   readonly url: URL;
-  /** Names in lower case. Asked before every try, since keys expire. */
+  /** Names in lower case. Called before every attempt, because keys expire. */
   headers(): Promise<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
@@ -47,26 +47,26 @@ export interface HttpCall {
   readonly origin?: RequestOrigin | undefined;
 }
 
-/** An answer with a status of success. */
+/** A response with a success status. */
 export interface HttpAnswer {
   readonly contentType: string;
   readonly requestId: string | undefined;
-  /** Once only. Throws `ModelError`s for what goes wrong on the way. */
+  /** Can be read once. Throws a `ModelError` if the transfer fails. */
   readonly bytes: AsyncIterable<Uint8Array>;
   readonly receivedBytes: () => number;
   readonly attempt: number;
-  /** When the try began, by the clock. */
+  /** The start of the attempt, by the clock. */
   readonly startedAt: number;
   readonly fault: RequestErrors;
-  /** To be called when nothing more is wanted: what is left may come for so many milliseconds, so that the connection can be used again. */
+  /** To be called when no more data is needed: the rest is read for this many milliseconds, so that the connection can be reused. */
   readonly expectEnd: (milliseconds: number) => void;
-  /** To be called when part of the answer leaves our hands: from then on nothing is tried again. */
+  /** To be called when a part of the reply is passed to the caller: no retry happens afterwards. */
   readonly handOn: () => void;
 }
 
 /**
- * One exchange with a model endpoint, tried again while that makes sense. `read` takes in the answer, and is called
- * once for each try that got one; what it throws other than a `ModelError` comes out as it is.
+ * One request to a model endpoint, with retries of temporary failures. `read` consumes the response, and is called once per
+ * attempt that received one; its errors other than `ModelError` are rethrown unchanged.
  */
 export async function exchange<T>(call: HttpCall, options: ModelHttpOptions, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
   let isHandedOn = false;
@@ -79,28 +79,24 @@ export async function exchange<T>(call: HttpCall, options: ModelHttpOptions, rea
     } catch (error) {
       const mayRepeat = error instanceof ModelError && error.retryable && !isHandedOn && attempt <= options.retries;
       if (!mayRepeat) throw error;
-      await waitToRepeat(call, options, error, attempt);
+      const delay = retryDelay(attempt, error.details.retryAfter, options, options.random);
+      call.onRetry?.({ error, attempt, delay });
+      const fault = createRequestErrors(call.url, {}, attempt);
+      const controller = new AbortController();
+      const waiting = onAbort(call.signal, () => controller.abort(aborted(fault)));
+      try {
+        await sleep(options.clock, delay, controller.signal);
+      } finally {
+        waiting[Symbol.dispose]();
+      }
     }
-  }
-}
-
-async function waitToRepeat(call: HttpCall, options: ModelHttpOptions, error: ModelError, attempt: number): Promise<void> {
-  const delay = retryDelay(attempt, error.details.retryAfter, options, options.random);
-  call.onRetry?.({ error, attempt, delay });
-  const fault = createRequestErrors(call.url, {}, attempt);
-  const controller = new AbortController();
-  const waiting = onAbort(call.signal, () => controller.abort(aborted(fault)));
-  try {
-    await sleep(options.clock, delay, controller.signal);
-  } finally {
-    waiting[Symbol.dispose]();
   }
 }
 
 type Try = Pick<HttpAnswer, "attempt" | "handOn">;
 
 async function attemptOnce<T>(call: HttpCall, options: ModelHttpOptions, which: Try, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
-  // The caller's signal may live long: nothing of the runtime's is left on it.
+  // The caller's signal may live long, so no listener of the runtime may stay on it.
   const controller = new AbortController();
   let fault = createRequestErrors(call.url, {}, which.attempt);
   const waiting = onAbort(call.signal, () => controller.abort(aborted(fault)));
@@ -110,12 +106,12 @@ async function attemptOnce<T>(call: HttpCall, options: ModelHttpOptions, which: 
     return await send(call, options, { ...which, fault, headers, controller }, read);
   } finally {
     waiting[Symbol.dispose]();
-    // Ends what is left of an answer that nobody wants any more.
+    // Cancels the rest of a response that is no longer needed.
     controller.abort();
   }
 }
 
-// Explanations of an error are short; one that does not end is not waited for.
+// Error bodies are short; an endless one is not read completely.
 const errorBodyTime = 5_000;
 
 interface Sending extends Try {
@@ -144,7 +140,8 @@ async function send<T>(call: HttpCall, options: ModelHttpOptions, sending: Sendi
     },
   });
   const header = (name: string): string | undefined => response.headers.get(name) ?? undefined;
-  const requestId = requestIdOf(header, fault);
+  const id = header("x-request-id") ?? header("request-id") ?? header("x-github-request-id") ?? header("apim-request-id");
+  const requestId: string | undefined = id === undefined ? undefined : fault.quote(id);
   if (response.status < 200 || response.status > 299) {
     const retryAfter = readRetryAfter(header, clock.now());
     expectEnd(errorBodyTime);
@@ -169,7 +166,7 @@ async function respond(call: HttpCall, options: ModelHttpOptions, { fault, contr
     ...(origin && { origin }),
   } as const;
   try {
-    // The function may be a stranger's: it may throw at once, or not heed the signal.
+    // The function may be custom: it may throw synchronously, or ignore the signal.
     return await waitFor(
       Promise.resolve().then(() => options.fetch(url.href, request)),
       { signal: controller.signal },
@@ -185,24 +182,19 @@ function aborted(fault: RequestErrors): ModelError {
   return fault("MODEL_ABORTED", "did not answer before the request was aborted.", { retryable: false });
 }
 
-function requestIdOf(header: (name: string) => string | undefined, fault: RequestErrors): string | undefined {
-  const id = header("x-request-id") ?? header("request-id") ?? header("x-github-request-id") ?? header("apim-request-id");
-  return id === undefined ? undefined : fault.quote(id);
-}
-
 interface RetryPolicy {
-  /** How often a request is sent again. */
+  /** The maximum number of retries. */
   readonly retries: number;
   /** Milliseconds before the first retry; each further wait is twice as long, up to `longestDelay`. */
   readonly firstDelay: number;
   readonly longestDelay: number;
-  /** Of what an endpoint asks to wait, no more than this is waited. */
+  /** The upper limit for the delay that an endpoint requests. */
   readonly longestRetryAfter: number;
 }
 
 /**
- * Milliseconds to wait after the given failed try (1 for the first): as long as the endpoint asks, otherwise between
- * half and all of the policy's wait, so that clients that failed together do not come back together.
+ * Milliseconds to wait after the given failed try (1 for the first): the delay that the endpoint requests, otherwise between
+ * half and all of the policy's delay, so that clients that failed together do not retry together.
  */
 function retryDelay(attempt: number, retryAfter: number | undefined, policy: RetryPolicy, random: () => number): number {
   if (retryAfter !== undefined) return Math.min(retryAfter, policy.longestRetryAfter);
@@ -210,14 +202,17 @@ function retryDelay(attempt: number, retryAfter: number | undefined, policy: Ret
   return full * (0.5 + random() / 2);
 }
 
-/** Milliseconds that an answer's headers ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3). */
+/**
+ * The delay in milliseconds that the response headers request: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC
+ * 9110, 10.2.3).
+ */
 function readRetryAfter(header: (name: string) => string | undefined, now: number): number | undefined {
   const milliseconds = decimal(header("retry-after-ms"));
   if (milliseconds !== undefined) return milliseconds;
   const text = header("retry-after");
   const seconds = decimal(text);
   if (seconds !== undefined) return seconds * 1000;
-  // Date.parse takes many things for a date; an HTTP date begins with the name of a day.
+  // Date.parse accepts many texts; an HTTP date begins with a weekday.
   const date = text !== undefined && /^[a-z]{3,9},? /i.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -3,14 +3,14 @@ import { errorOfBody } from "./http-error.ts";
 import type { Endpoint } from "./provider-endpoint.ts";
 import { readAnswer } from "./read-answer.ts";
 
-/** What an endpoint tells of a model. Most tell no more than its id. */
+/** An endpoint's description of a model. Most endpoints report only its id. */
 export interface ModelInfo {
   readonly id: string;
   readonly name?: string;
-  /** Tokens of messages, tools and reply together. */
+  /** The tokens of messages, tools and reply combined. */
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
-  /** Whether the model takes images. */
+  /** Whether the model accepts images. */
   readonly vision?: boolean;
 }
 

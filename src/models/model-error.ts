@@ -2,37 +2,37 @@ import { HostError } from "../base/errors.ts";
 import { redactText } from "../base/logger.ts";
 
 export type ModelErrorCode =
-  /** The endpoint refused the request, for a reason that has no code of its own. */
+  /** The endpoint refused the request for a reason without a separate code. */
   | "MODEL_HTTP"
   | "MODEL_RATE_LIMITED"
-  /** No connection, no answer in time, or a connection that broke. */
+  /** No connection, a timeout, or a broken connection. */
   | "MODEL_UNREACHABLE"
   | "MODEL_ABORTED"
-  /** What came is no chat answer, is too large, or stops in the middle. */
+  /** The response is not a chat reply, is too large, or is incomplete. */
   | "MODEL_BAD_ANSWER"
-  /** The messages and tools are more than the model takes: make them shorter. */
+  /** The messages and tools exceed the context window: shorten them. */
   | "MODEL_CONTEXT_TOO_LONG"
   /** The key is missing, wrong or not allowed to use the model. */
   | "MODEL_AUTH";
 
-/** How far an answer had come when it broke off. */
+/** The received part of an interrupted reply. */
 export interface PartialReply {
   readonly content: string;
   readonly reasoning: string;
 }
 
 export interface ModelErrorDetails {
-  /** Whether the same request may succeed later. The tries that `complete` makes of itself are over by then. */
+  /** Whether the same request may succeed later. The retries of `complete` are exhausted by then. */
   readonly retryable: boolean;
-  /** The HTTP status, where there was one. */
+  /** The HTTP status, if a response was received. */
   readonly status?: number;
-  /** What the endpoint calls the trouble, and says about it, without secrets. */
+  /** The endpoint's own error code and message, without secrets. */
   readonly providerCode?: string;
   readonly providerType?: string;
   readonly providerMessage?: string;
   /** The endpoint's own id for the request. */
   readonly requestId?: string;
-  /** Milliseconds that the endpoint asks to wait. */
+  /** The delay in milliseconds that the endpoint requests. */
   readonly retryAfter?: number;
   /** How often the request was sent. */
   readonly attempts?: number;
@@ -40,7 +40,7 @@ export interface ModelErrorDetails {
   readonly cause?: Error;
 }
 
-/** Why there is no reply from a model. Neither the message nor anything else in it holds the key or a header's secret. */
+/** The reason that a model sent no reply. Neither the message nor the details contain the key or a secret header value. */
 export class ModelError extends HostError {
   override readonly code: ModelErrorCode;
   readonly details: ModelErrorDetails;
@@ -60,22 +60,28 @@ export class ModelError extends HostError {
     return this.details.status;
   }
 
-  /** The same error, knowing what had come before it. */
+  /** A copy of the error with the part that was received before it. */
   withPartial(partial: PartialReply): ModelError {
     return new ModelError(this.code, this.message, { ...this.details, partial });
   }
 }
 
-/** Makes the errors of one exchange. Whatever text they are given, they leave it without secrets, and start with where it happened. */
+/** Creates the errors of one request. Their messages begin with the endpoint, and secrets are removed from them. */
 export interface RequestErrors {
   (code: ModelErrorCode, happened: string, details: Omit<ModelErrorDetails, "attempts">): ModelError;
-  /** Takes the secrets out of a text from outside and makes it one line of bounded length. */
+  /** Removes the secrets from a foreign text and shortens it to one line of bounded length. */
   readonly quote: (text: string) => string;
 }
 
-/** `headers` and `url` are what is sent: their secrets are what must not come out. */
+/** `headers` and `url` of the request contain the secrets that must not appear in messages. */
 export function createRequestErrors(url: URL, headers: Readonly<Record<string, string>>, attempts: number): RequestErrors {
-  const secrets = findSecrets(url, headers);
+  const found = new Set<string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (harmlessHeaders.has(name)) continue;
+    for (const part of [value, ...value.split(/[\s,;=]+/)]) found.add(part.trim());
+  }
+  for (const [name, value] of url.searchParams) if (!harmlessParameters.has(name)) found.add(value).add(encodeURIComponent(value));
+  const secrets = [...found].filter((text) => text.length >= shortestSecret && !schemes.test(text)).sort((a, b) => b.length - a.length);
   const quote = (text: string): string => shorten(redactText(withoutSecrets(text.slice(0, 10_000), secrets)));
   const fault = (code: ModelErrorCode, happened: string, details: Omit<ModelErrorDetails, "attempts">): ModelError => {
     const message = withoutSecrets(`The model endpoint ${url.host} ${happened}`, secrets);
@@ -84,7 +90,7 @@ export function createRequestErrors(url: URL, headers: Readonly<Record<string, s
   return Object.assign(fault, { quote });
 }
 
-// A header or parameter whose name is on neither list may hold a key just as well, so what is harmless is listed.
+// Any header or parameter may contain a key, so these lists contain the harmless ones.
 const harmlessHeaders = new Set([
   "accept",
   "accept-language",
@@ -98,18 +104,8 @@ const harmlessHeaders = new Set([
 ]);
 const harmlessParameters = new Set(["api-version", "version", "alt"]);
 const schemes = /^(?:bearer|basic|digest|token|apikey)$/i;
-// Shorter values would take ordinary words out of messages.
+// Shorter values would remove ordinary words from messages.
 const shortestSecret = 6;
-
-function findSecrets(url: URL, headers: Readonly<Record<string, string>>): readonly string[] {
-  const found = new Set<string>();
-  for (const [name, value] of Object.entries(headers)) {
-    if (harmlessHeaders.has(name)) continue;
-    for (const part of [value, ...value.split(/[\s,;=]+/)]) found.add(part.trim());
-  }
-  for (const [name, value] of url.searchParams) if (!harmlessParameters.has(name)) found.add(value).add(encodeURIComponent(value));
-  return [...found].filter((text) => text.length >= shortestSecret && !schemes.test(text)).sort((a, b) => b.length - a.length);
-}
 
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   let clean = text;
@@ -118,7 +114,7 @@ function withoutSecrets(text: string, secrets: readonly string[]): string {
 }
 
 function shorten(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the ones that would break up a line or a terminal
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those that break lines or change a terminal
   const line = text.replace(/[\u0000-\u0020\u007f-\u009f\u2028\u2029]+/g, " ").trim();
   return line.length > 500 ? `${line.slice(0, 500)}…` : line;
 }

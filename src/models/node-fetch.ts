@@ -4,8 +4,8 @@ import { onAbort } from "../base/wait-for.ts";
 import type { ModelFetch } from "./http.ts";
 
 /**
- * Carries requests over Node's own client for HTTP, by its global agents: connections are kept, and what is set for those
- * (a proxy, certificates) holds. The global `fetch` takes several times as long for the same.
+ * Sends requests with Node's own HTTP client and its global agents: connections are reused, and the agents' settings (a proxy,
+ * certificates) apply. The global `fetch` is several times slower.
  */
 export const nodeFetch: ModelFetch = async (address, { method, headers, body, signal }) => {
   const url = new URL(address);
@@ -14,7 +14,7 @@ export const nodeFetch: ModelFetch = async (address, { method, headers, body, si
     const sent = send(url, { method, headers: { "accept-encoding": "gzip, deflate, br", ...headers } });
     sent.on("error", reject);
     sent.once("response", (response) => {
-      // Whoever reads it hears of what goes wrong. If nobody does any more, nobody needs to.
+      // The reader receives errors. Without a reader they are ignored.
       response.on("error", () => {});
       sent.on("error", (error) => response.destroy(error));
       resolve(response);
@@ -32,7 +32,7 @@ export const nodeFetch: ModelFetch = async (address, { method, headers, body, si
 
 const clients = new Map<string, Promise<typeof request>>();
 
-/** Loaded with the first request: TLS is much to load for who has a model on this machine. */
+/** Loaded with the first request, because TLS is large and a local model does not need it. */
 function clientFor(protocol: string): Promise<typeof request> {
   let client = clients.get(protocol);
   if (client === undefined) {
@@ -48,7 +48,7 @@ function headerOf({ headers }: IncomingMessage, name: string): string | null {
   return Array.isArray(value) ? value.join(", ") : (value ?? null);
 }
 
-/** The body without its codings, the last one first. */
+/** The decoded body; codings are removed in reverse order. */
 async function decode(answer: IncomingMessage): Promise<AsyncIterable<Uint8Array>> {
   const codings = (answer.headers["content-encoding"] ?? "").toLowerCase().split(",");
   if (codings.length > mostCodings) return answer;
@@ -60,15 +60,15 @@ async function decode(answer: IncomingMessage): Promise<AsyncIterable<Uint8Array
   const last = decoders.at(-1);
   if (last === undefined) return answer;
   const { pipeline } = await import("node:stream");
-  // Its end and its errors are those of the last decoder, which is read.
+  // The last decoder, which is read, reports the end and errors.
   pipeline([answer, ...decoders], () => {});
   return last;
 }
 
-// Each takes memory, and a header has room for thousands. What nobody could mean is no answer that can be read.
+// Each decoder takes memory, and a header can list thousands. A response with too many codings is refused.
 const mostCodings = 5;
 
-/** Hands on what has come as soon as it can be read: an answer may come in pieces over minutes. */
+/** Flushes decoded data immediately, because a stream may take minutes. */
 async function decoderFor(coding: string): Promise<Transform | undefined> {
   const { constants, createBrotliDecompress, createGunzip, createInflate } = await import("node:zlib");
   const { BROTLI_OPERATION_FLUSH: brotliFlush, Z_SYNC_FLUSH: flush } = constants;

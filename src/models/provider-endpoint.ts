@@ -3,29 +3,29 @@ import { packageVersion } from "../base/package-version.ts";
 import { exchange, type HttpAnswer, type HttpCall, type ModelHttpOptions } from "./http.ts";
 import { createRequestErrors, ModelError } from "./model-error.ts";
 
-/** A key or token, or what gives one. */
+/** A key or token, or a function that returns one. */
 export type Secret = string | (() => string | Promise<string>);
 
-/** What proves who asks. */
+/** The credential of requests. */
 export interface Credential {
-  /** Where it is sent; in `authorization` as a bearer token. */
+  /** The header that contains it; in `authorization` as a bearer token. */
   readonly header: "authorization" | "api-key" | "x-api-key";
   readonly secret: Secret;
 }
 
-/** A place that serves models, as resolved from options. */
+/** An endpoint as resolved from options. */
 export interface ProviderEndpointOptions extends ModelHttpOptions {
-  /** Of its path, only what `bases` say is used. */
+  /** Its path is ignored; `bases` contain the paths. */
   readonly baseUrl: URL;
-  /** The paths below which the endpoint may be. They are tried in order, and the one that was found is kept. */
+  /** The candidate base paths. They are tried in order, and the first valid one is kept. */
   readonly bases: readonly string[];
   readonly credential: Credential | undefined;
-  /** Names in lower case. A credential among them takes the place of `credential`. */
+  /** Names in lower case. A credential among them replaces `credential`. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 interface EndpointCall extends Pick<HttpCall, "method" | "body" | "signal" | "onRetry" | "origin"> {
-  /** Below the base, beginning with a slash. */
+  /** Relative to the base, with a leading slash. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
@@ -56,8 +56,8 @@ export function createEndpoint(options: ProviderEndpointOptions): Endpoint {
 }
 
 /**
- * Checks headers and puts their names in lower case.
- * @throws HostError `MODEL_OPTIONS` naming the one that cannot be sent, without its value.
+ * Validates headers and converts their names to lower case.
+ * @throws HostError `MODEL_OPTIONS` naming the invalid header, without its value.
  */
 export function readHeaders(headers: Readonly<Record<string, string>>, what: string): Record<string, string> {
   const read: Record<string, string> = Object.create(null);
@@ -69,7 +69,7 @@ export function readHeaders(headers: Readonly<Record<string, string>>, what: str
   return read;
 }
 
-/** Whether a text can be the value of a header. */
+/** Whether a text is a valid header value. */
 export function isHeaderValue(value: unknown): value is string {
   return typeof value === "string" && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
 }
@@ -125,7 +125,7 @@ async function askFor(secret: () => string | Promise<string>, url: URL): Promise
   try {
     key = await secret();
   } catch {
-    // What the function says may hold what it had of the key.
+    // The function's error message may contain parts of the key.
     throw fault("MODEL_AUTH", "got no request: the function that returns its API key failed.", { retryable: false });
   }
   if (isHeaderValue(key) && key.trim() !== "") return key.trim();
@@ -133,7 +133,7 @@ async function askFor(secret: () => string | Promise<string>, url: URL): Promise
   throw fault("MODEL_AUTH", happened, { retryable: false });
 }
 
-// A model that is not known is said to be so with the same status.
+// An unknown model has the same status.
 function isUnknownPath(error: unknown): boolean {
   if (!(error instanceof ModelError) || (error.status !== 404 && error.status !== 405)) return false;
   return !/model/i.test(`${error.details.providerCode} ${error.details.providerType}`);

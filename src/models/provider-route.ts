@@ -6,35 +6,32 @@ import type { Credential } from "./provider-endpoint.ts";
 import { responses } from "./responses.ts";
 import { createWireModel, type WireModelOptions } from "./wire-model.ts";
 
-/** The kinds of endpoint that are known here; `provider.type` of others comes from plugins. */
+/** The built-in endpoint types; plugins add other values of `provider.type`. */
 export const providerTypes = ["openai", "azure", "anthropic"] as const;
 export type ProviderType = (typeof providerTypes)[number];
 export type WireApi = "completions" | "responses";
 
-/** What decides where requests go. */
+/** The options that determine the route of requests. */
 export interface RouteOptions {
   readonly type: ProviderType;
   readonly wireApi: WireApi;
   readonly baseUrl: URL;
   readonly apiVersion: string | undefined;
-  /** The model's name at the endpoint; undefined when all are asked for. */
+  /** The model's name at the endpoint; undefined when listing models. */
   readonly model: string | undefined;
 }
 
-/** Where requests go, and what they need besides. */
+/** The route of requests with its headers and credential. */
 export interface Route {
   readonly baseUrl: URL;
   /** See `EndpointOptions`. */
   readonly bases: readonly string[];
-  /** Where an API key is sent; tokens are always sent as such. */
+  /** The header of an API key; tokens are always sent as bearer tokens. */
   readonly keyHeader: Credential["header"];
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * An address as it is given: with or without a version, a slash at its end, or the path of the chat itself. Throws
- * `FieldError` by `mustBe`.
- */
+/** Parses a base URL with or without a version, a trailing slash, or the path of the chat endpoint. Throws `FieldError` by `mustBe`. */
 export function readBaseUrl(value: unknown, path: string): URL {
   const text = readText(value, path).trim();
   if (!URL.canParse(text) || !/^https?:/i.test(text)) return mustBe(path, "a URL that begins with http:// or https://");
@@ -53,19 +50,21 @@ export function routeTo(options: RouteOptions): Route {
     const bases = [path.endsWith("/v1") ? path : `${path}/v1`];
     return { baseUrl, bases, keyHeader: "x-api-key", headers: { "anthropic-version": "2023-06-01" } };
   }
-  // An address that names only a server is tried as it stands, and below `/v1` when it knows nothing there: both are usual.
+  // A URL without a path is tried unchanged, then with `/v1`: both are common.
   return { baseUrl, bases: path === "" ? ["", "/v1"] : [path], keyHeader: "authorization", headers: {} };
 }
 
-/** A model at such a route. */
+/** A model on a route. */
 export function createModelFor({ type, wireApi }: RouteOptions, name: string, options: WireModelOptions): ChatModel {
   if (type === "anthropic") return createWireModel(options, anthropicMessages(name));
   return wireApi === "responses" ? createWireModel(options, responses(name)) : createWireModel(options, chatCompletions(name));
 }
 
-// With a version, chats go to a deployment and everything else does not; without one there is the path that OpenAI has, too.
+// With an API version, only chat requests go to a deployment; without one, the paths are those of OpenAI.
 function routeToAzure({ wireApi, baseUrl, apiVersion, model }: RouteOptions, path: string): Route {
-  const { root, deployment } = readAzurePath(path);
+  // Users pass the host, as documented, or the URL from the portal.
+  const found = /^(.*?)\/openai(?:\/(?:v1|deployments\/([^/]+)))?$/.exec(path);
+  const { root, deployment } = { root: found?.[1] ?? path, deployment: found?.[2] };
   const version = apiVersion ?? baseUrl.searchParams.get("api-version") ?? undefined;
   const url = new URL(baseUrl);
   if (version !== undefined) url.searchParams.set("api-version", version);
@@ -73,10 +72,4 @@ function routeToAzure({ wireApi, baseUrl, apiVersion, model }: RouteOptions, pat
   const name = deployment ?? encodeURIComponent(model ?? "");
   const below = isDeployed ? `/openai/deployments/${name}` : version === undefined ? "/openai/v1" : "/openai";
   return { baseUrl: url, bases: [root + below], keyHeader: "api-key", headers: {} };
-}
-
-// People give the host, as they should, or what the portal shows them.
-function readAzurePath(path: string): { readonly root: string; readonly deployment: string | undefined } {
-  const found = /^(.*?)\/openai(?:\/(?:v1|deployments\/([^/]+)))?$/.exec(path);
-  return { root: found?.[1] ?? path, deployment: found?.[2] };
 }

@@ -33,40 +33,40 @@ import {
   type WireApi,
 } from "./provider-route.ts";
 
-/** Where models are served, with the field names of the Copilot SDK's `ProviderConfig`. */
+/** A model provider, with the field names of the Copilot SDK's `ProviderConfig`. */
 export interface ProviderOptions {
-  /** Whose protocol is spoken. Default: `openai`, which most endpoints and local servers speak. */
+  /** The protocol. Default: `openai`, which most endpoints and local servers support. */
   readonly type?: ProviderType | undefined;
-  /** Of `openai` and `azure`: chat completions, the default, or the Responses API. */
+  /** For `openai` and `azure`: chat completions, the default, or the Responses API. */
   readonly wireApi?: WireApi | undefined;
-  /** With or without `/v1`, a slash at its end or the path of the chat itself: `https://api.openai.com/v1`. Of `azure`, the resource. */
+  /** With or without `/v1`, a slash at its end or the path of the chat itself: `https://api.openai.com/v1`. For `azure`, the resource. */
   readonly baseUrl: string;
-  /** Sent as the provider wants keys. A function is asked before every request. Empty: none. */
+  /** Sent in the provider's header for keys. A function is called before every request. Empty: none. */
   readonly apiKey?: Secret | undefined;
-  /** Sent as a bearer token in the place of the key. A function is asked before every request. */
+  /** Sent as a bearer token instead of the key. A function is called before every request. */
   readonly bearerToken?: Secret | undefined;
-  /** With `apiVersion`, chats go to the deployment that the model names; without, to the API that has no versions. */
+  /** With `apiVersion`, chat requests go to the deployment named by the model; without it, to the unversioned API. */
   readonly azure?: { readonly apiVersion?: string | undefined } | undefined;
-  /** Sent with every request. An `authorization` here takes the place of the key. */
+  /** Sent with every request. An `authorization` header here replaces the key. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** The model's name at the endpoint, or its deployment, where that is not its own. */
+  /** The model's name at the endpoint, or its deployment, if it differs from the model's own name. */
   readonly wireModel?: string | undefined;
-  /** The well-known model that it is: what is known of that holds for it. Sent when there is no `wireModel`. */
+  /** The well-known model whose properties apply. Sent as the name without `wireModel`. */
   readonly modelId?: string | undefined;
-  /** Tokens that a request may have. Default: by the model's name. */
+  /** The token limit of a request. Default: by the model's name. */
   readonly maxPromptTokens?: number | undefined;
-  /** Tokens that an answer may have, where a request does not say. */
+  /** The token limit of a reply for requests without their own. */
   readonly maxOutputTokens?: number | undefined;
-  /** Carries the requests in the place of Node's own client: `globalThis.fetch`, say. */
+  /** Sends the requests instead of Node's own client, for example `globalThis.fetch`. */
   readonly fetch?: ModelFetch | undefined;
-  /** How often a request that met trouble of a passing kind is sent again. Default: 3. */
+  /** The number of retries after temporary failures. Default: 3. */
   readonly retries?: number | undefined;
-  /** Milliseconds until an answer must begin, default 300,000, and between two pieces of it, default 120,000. */
+  /** Time limits in milliseconds until a response begins, default 300,000, and between two chunks, default 120,000. */
   readonly responseTimeout?: number | undefined;
   readonly idleTimeout?: number | undefined;
-  /** Bytes that one answer may have. Default: 64 MiB. */
+  /** The size limit of a response in bytes. Default: 64 MiB. */
   readonly maxAnswerBytes?: number | undefined;
-  /** What waits and their spread go by. For tests. */
+  /** The sources of time and jitter. For tests. */
   readonly clock?: Clock | undefined;
   readonly random?: (() => number) | undefined;
 }
@@ -77,8 +77,8 @@ export interface ModelOptions extends ProviderOptions {
 }
 
 /**
- * A chat model at an endpoint. Nothing is sent before it is asked to complete something.
- * @throws HostError `MODEL_OPTIONS` naming the option that is unknown or wrong. Values are not quoted.
+ * Creates a chat model at an endpoint. It sends no request before `complete`.
+ * @throws HostError `MODEL_OPTIONS` naming the option that is unknown or wrong. Messages never contain values.
  */
 export function createModel(options: ModelOptions): ChatModel {
   const given = readFields(options, "model options", "MODEL_OPTIONS", modelReaders);
@@ -103,8 +103,8 @@ function limited(model: ChatModel, limit: number): ChatModel {
 }
 
 /**
- * Asks an endpoint for its models.
- * @throws HostError `MODEL_OPTIONS` as `createModel` does. @throws ModelError when there is no list to be had.
+ * Lists the models of an endpoint.
+ * @throws HostError `MODEL_OPTIONS` as `createModel` does. @throws ModelError if the list is not available.
  */
 export async function listModels(options: ProviderOptions, { signal }: { readonly signal: AbortSignal }): Promise<readonly ModelInfo[]> {
   const given = readFields(options, "provider options", "MODEL_OPTIONS", providerReaders);
@@ -173,7 +173,7 @@ function credentialOf({ apiKey, bearerToken }: ProviderOptions, keyHeader: Crede
 
 function readSecret(value: unknown, path: string): Secret {
   if (typeof value === "function") return value as Exclude<Secret, string>;
-  // Keys read from files often end in a line break.
+  // Keys that were read from files often end with a line break.
   if (isHeaderValue(typeof value === "string" ? value.trim() : value)) return (value as string).trim();
   return mustBe(path, "a string that is valid in a header, or a function that returns one");
 }
@@ -182,7 +182,7 @@ function isClock(value: unknown): value is Clock {
   return isRecord(value) && typeof value["now"] === "function" && typeof value["after"] === "function";
 }
 
-/** Tokens that a request to a model may have, as far as its name tells. Newest first, since older names begin the same way. */
+/** Context windows by prefix of the model's name. Newest first, because older names are prefixes of newer ones. */
 const windows: readonly (readonly [name: RegExp, tokens: number])[] = [
   [/gpt-5/i, 400_000],
   [/gpt-4\.1/i, 1_047_576],

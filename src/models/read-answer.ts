@@ -2,18 +2,18 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { HttpAnswer } from "./http.ts";
 import type { RequestErrors } from "./model-error.ts";
 
-/** A part of an answer: one event of a stream, the end that a stream announces, or the whole answer as one JSON value. */
+/** A part of a response: one event of a stream, the announced end of a stream, or the whole response as one JSON value. */
 export type AnswerPart =
   | { readonly kind: "event"; readonly value: unknown }
   | { readonly kind: "end" }
   | { readonly kind: "whole"; readonly value: unknown };
 
-/** Characters that one line or event of a stream may have. */
+/** The character limit of one line or event of a stream. */
 const longestEvent = 8 * 1024 * 1024;
 
 /**
- * Reads an answer by what it looks like: servers answer JSON to requests for a stream and the other way round, and name
- * content types that are neither. Nothing comes after `[DONE]`, though the rest of the bytes is taken in.
+ * Reads a response by its content: servers send JSON to requests for a stream and vice versa, and their content types may be
+ * wrong. No event follows `[DONE]`, but the remaining bytes are read.
  */
 export async function* readAnswer(answer: HttpAnswer): AsyncGenerator<AnswerPart, void, undefined> {
   const { bytes, contentType, fault } = answer;
@@ -34,14 +34,14 @@ export async function* readAnswer(answer: HttpAnswer): AsyncGenerator<AnswerPart
   if (reader !== undefined) yield* reader.end(rest);
 }
 
-/** Milliseconds: servers that keep the connection open after their last word hold nobody up. */
+/** Milliseconds to wait for the end of the connection after the last event. */
 export const timeToClose = 250;
 
-/** Names of events that are part of an answer. Others are keep-alives of some kind, which may hold anything. */
+/** The event names of a reply. Other events are keep-alives with any content. */
 const namesOfParts = /^(?:message|error|message_\w+|content_block_\w+|response\..+)$/;
 
 interface FormReader {
-  /** Whether the answer announced its end. */
+  /** Whether the stream announced its end. */
   feed(text: string): Generator<AnswerPart, boolean, undefined>;
   end(text: string): Generator<AnswerPart, void, undefined>;
 }
@@ -81,7 +81,10 @@ class EventReader implements FormReader {
   }
 
   *feed(text: string): Generator<AnswerPart, boolean, undefined> {
-    this.#checkLine(text);
+    // The parser buffers a line of any length until it ends.
+    const lineEnd = Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r"));
+    this.#lineLength = lineEnd === -1 ? this.#lineLength + text.length : text.length - lineEnd - 1;
+    if (this.#lineLength > longestEvent) throw this.#tooLong();
     this.#parser.feed(text);
     for (const event of this.#events.splice(0)) {
       const part = this.#toPart(event);
@@ -92,20 +95,13 @@ class EventReader implements FormReader {
     return false;
   }
 
-  // Some servers leave out the blank line that closes the last event.
+  // Some servers omit the blank line after the last event.
   *end(text: string): Generator<AnswerPart, void, undefined> {
     if (yield* this.feed(`${text}\n\n`)) return;
     if (this.#eventCount > 0) return;
     const type = this.#contentType === "" ? "without a content type" : `of type ${this.#fault.quote(this.#contentType)}`;
     const happened = `sent an answer ${type} that is neither JSON nor a stream of events. Check the base URL; many end in "/v1".`;
     throw this.#fault("MODEL_BAD_ANSWER", happened, { retryable: false });
-  }
-
-  // The parser keeps a line until it ends, however long it gets.
-  #checkLine(text: string): void {
-    const lineEnd = Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r"));
-    this.#lineLength = lineEnd === -1 ? this.#lineLength + text.length : text.length - lineEnd - 1;
-    if (this.#lineLength > longestEvent) throw this.#tooLong();
   }
 
   #toPart({ data, event }: EventSourceMessage): AnswerPart | undefined {
@@ -116,7 +112,7 @@ class EventReader implements FormReader {
     if (text === "") return undefined;
     const value = parseJson(text);
     if (value !== undefined) return { kind: "event", value };
-    // An event of the answer that cannot be read is part of it lost.
+    // An unreadable event means that a part of the reply is lost.
     if (event !== undefined && !namesOfParts.test(event)) return undefined;
     const happened = `sent an event that is not JSON: ${this.#fault.quote(text.slice(0, 200))}`;
     throw this.#fault("MODEL_BAD_ANSWER", happened, { retryable: false });
@@ -131,7 +127,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // undefined is no JSON value, so it can say that there is none.
+    // undefined is not a JSON value, so it marks an unreadable text.
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 import { isRecord } from "../base/json.ts";
 import type { ModelUsage } from "./model.ts";
 
-/** What an endpoint says about tokens, in any of the dialects in use; undefined when that is nothing. */
+/** The token usage in any of the known formats; undefined if there is none. */
 export function readUsage(value: unknown): ModelUsage | undefined {
   if (!isRecord(value)) return undefined;
   const inputTokens = count(value["prompt_tokens"]) ?? count(value["input_tokens"]);

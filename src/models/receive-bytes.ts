@@ -8,13 +8,13 @@ export interface Receiving {
   readonly clock: Clock;
   readonly idleTimeout: number;
   readonly maxBytes: number;
-  /** Ends the exchange; aborted with a `ModelError` as its reason. */
+  /** Aborts the request, with a `ModelError` as the reason. */
   readonly controller: AbortController;
-  /** Hears how many bytes have come so far. */
+  /** Receives the number of bytes so far. */
   readonly onBytes: (total: number) => void;
 }
 
-/** The pieces of a body, as long as they come in time and are not too many. Throws `ModelError`s only. */
+/** The chunks of a body, within the limits of time and size. Throws only `ModelError`. */
 export async function* readBytes(
   body: AsyncIterable<Uint8Array> | null,
   receiving: Receiving,
@@ -30,7 +30,7 @@ export async function* readBytes(
       const piece = await next(iterator, receiving);
       if (piece === undefined) return;
       timer.restart();
-      // Empty pieces count too: a body of nothing else must come to an end.
+      // Empty chunks count too, so that an endless body of empty chunks ends.
       total += Math.max(1, piece.byteLength);
       receiving.onBytes(total);
       if (total > maxBytes) throw fault("MODEL_BAD_ANSWER", `sent more than ${maxBytes} bytes in one answer.`, { retryable: false });
@@ -38,11 +38,14 @@ export async function* readBytes(
     }
   } finally {
     timer[Symbol.dispose]();
-    close(iterator);
+    // Not awaited, because a body may never end; the request is aborted as well.
+    Promise.resolve()
+      .then(() => iterator.return?.())
+      .catch(() => {});
   }
 }
 
-/** The first bytes as UTF-8 text, without waiting for the rest. What cannot be read is left out: it only explains an error. */
+/** The first bytes as UTF-8 text, without waiting for the rest. Read errors are ignored, because the text only explains an error. */
 export async function readText(bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -59,12 +62,14 @@ export async function readText(bytes: AsyncIterable<Uint8Array>, maxBytes: numbe
   return text;
 }
 
-/** What an exchange comes to that the transport ended: the reason it was aborted for, or what the transport says. */
+/** The error of a request that the transport ended: the abort reason, or the transport's error. */
 export function receiveFailure(error: unknown, signal: AbortSignal, fault: RequestErrors, happened: string): ModelError {
   if (signal.reason instanceof ModelError) return signal.reason;
-  const trouble = troubleOf(error);
+  // The runtime's fetch throws "fetch failed" with the reason in `cause`.
+  const outer = toError(error);
+  const trouble: Error = outer.cause === undefined ? outer : toError(outer.cause);
   const cause = new Error(fault.quote(errorMessage(trouble)));
-  // Nothing of the original error is kept but its message without secrets: it may hold the request.
+  // Only the redacted message of the original error is kept, because the error may contain the request.
   cause.stack = `${cause.name}: ${cause.message}`;
   const code = codeOf(trouble);
   const shown = code ?? fault.quote(errorMessage(trouble));
@@ -88,19 +93,6 @@ async function next(iterator: AsyncIterator<Uint8Array>, { controller, fault }: 
   if (piece.done === true) return undefined;
   if (piece.value instanceof Uint8Array) return piece.value;
   throw fault("MODEL_BAD_ANSWER", "sent an answer whose body is not bytes.", { retryable: false });
-}
-
-// A body that will not end when told to must not hold us up: the exchange is aborted besides.
-function close(iterator: AsyncIterator<Uint8Array>): void {
-  Promise.resolve()
-    .then(() => iterator.return?.())
-    .catch(() => {});
-}
-
-// The runtime's fetch says "fetch failed" and keeps the reason in `cause`.
-function troubleOf(error: unknown): Error {
-  const outer = toError(error);
-  return outer.cause === undefined ? outer : toError(outer.cause);
 }
 
 function codeOf(error: Error): string | undefined {

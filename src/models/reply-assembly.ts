@@ -2,32 +2,32 @@ import { isRecord } from "../base/json.ts";
 import type { AssistantMessage, ChatMessage, ModelReply, ModelToolCall, ReplayFields } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
 
-/** Something new in an answer, without what the exchange knows. */
+/** A new part of a reply, without the fields of the transport. */
 export type NewPart =
   | { readonly kind: "text" | "reasoning"; readonly text: string }
   | { readonly kind: "tool-input"; readonly toolCallId: string; readonly toolName: string; readonly input: string };
 
-/** What an answer says, as far as its own bytes tell. */
+/** The content of a reply, without the fields of the transport. */
 export type AssembledReply = Pick<
   ModelReply,
   "content" | "reasoning" | "toolCalls" | "finishReason" | "providerFinishReason" | "usage" | "callId" | "chunkCount" | "replay"
 > & { readonly model?: string };
 
-/** Puts a reply together from the events of one answer, or from a whole one. Anything of a wrong type counts as absent. */
+/** Assembles a reply from the events of a stream, or from a complete response. Values of a wrong type count as absent. */
 export interface ReplyAssembly {
-  /** Whether anything looked like an answer. */
+  /** Whether any part of a reply was received. */
   readonly hasBegun: boolean;
-  /** Whether the model said that it is done. No more than counts come after that. */
+  /** Whether the model finished. Only usage follows. */
   readonly isFinished: boolean;
-  /** Whether the protocol said that nothing comes any more. */
+  /** Whether the protocol announced the end. */
   readonly isOver: boolean;
   readonly partial: PartialReply;
-  /** Takes in an event, or the whole; tells what is new in it, in order. */
+  /** Adds an event or the complete response; returns its new parts in order. */
   add(value: unknown): readonly NewPart[];
   finish(): AssembledReply;
 }
 
-/** The optional fields of a reply that are there. */
+/** The optional fields of a reply that are defined. */
 export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined | ""> } {
   const there = Object.entries(fields).filter(([, value]) => value !== undefined && value !== "");
   return Object.fromEntries(there) as { [K in keyof T]?: Exclude<T[K], undefined | ""> };
@@ -38,16 +38,16 @@ export function textOf(value: unknown): string {
 }
 
 /**
- * In what order an answer's thoughts, text and calls came. Some APIs want thoughts back unchanged, at their place, and by
- * the model that had them. Text and calls are not repeated: the message has them. Plain JSON, since logs keep it.
+ * The order of a reply's thinking blocks, text and calls. Some APIs require thinking blocks unchanged, at the same position,
+ * and for the same model. Text and calls are not repeated, because the message contains them. Plain JSON, because it is logged.
  */
 export type LayoutPart =
   | { readonly kind: "thought"; readonly item: Readonly<Record<string, unknown>> }
-  /** So many characters of the message's text. */
+  /** The number of characters of the message's text. */
   | { readonly kind: "text"; readonly length: number; readonly phase?: string }
   | { readonly kind: "call" };
 
-/** A part of a message that is about to be sent. */
+/** A part of a message to be sent. */
 export type MessagePiece =
   | Extract<LayoutPart, { kind: "thought" }>
   | { readonly kind: "text"; readonly text: string; readonly phase?: string }
@@ -59,18 +59,18 @@ export interface LayoutOwner {
   readonly model: string;
 }
 
-/** What is to be kept of an answer, if it has anything that must be seen again. */
+/** The layout of a reply, if it has parts that must be sent again. */
 export function toReplay({ api, model }: LayoutOwner, parts: readonly LayoutPart[]): ReplayFields | undefined {
   const matters = parts.some((part) => part.kind === "thought" || (part.kind === "text" && part.phase !== undefined));
   return matters ? { [api]: { model, parts } } : undefined;
 }
 
-/** Whether a message has thoughts of this API and model, and they were not refused before. */
+/** Whether a message has thinking blocks of this API and model that were not refused. */
 export function hasThoughts(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): boolean {
   return layoutOf(message, owner, refused).some((part) => part.kind === "thought");
 }
 
-/** Marks the thoughts in these messages as refused. Whether there were any. */
+/** Marks the thinking blocks in these messages as refused. Returns whether there were any. */
 export function refuseThoughts(messages: readonly ChatMessage[], owner: LayoutOwner, refused: WeakSet<object>): boolean {
   const thoughtful = messages.filter(
     (message): message is AssistantMessage => message.role === "assistant" && hasThoughts(message, owner, refused),
@@ -79,7 +79,7 @@ export function refuseThoughts(messages: readonly ChatMessage[], owner: LayoutOw
   return thoughtful.length > 0;
 }
 
-/** The parts of a message in the order in which they came, without empty text and thoughts that nothing follows: both are refused. */
+/** The parts of a message in order of arrival, without empty text and trailing thinking blocks, which endpoints refuse. */
 export function arrange(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): readonly MessagePiece[] {
   const layout = layoutOf(message, owner, refused);
   const pieces = fits(layout, message) ? place(layout, message) : [...layout.filter((part) => part.kind === "thought"), ...plain(message)];
@@ -104,7 +104,7 @@ function plain({ content, toolCalls = [] }: AssistantMessage): readonly MessageP
   return [{ kind: "text", text: content }, ...toolCalls.map((call) => ({ kind: "call" as const, call }))];
 }
 
-// A message may have been changed since.
+// The message may have been changed since.
 function fits(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): boolean {
   const length = layout.reduce((sum, part) => sum + (part.kind === "text" ? part.length : 0), 0);
   return length === content.length && layout.filter((part) => part.kind === "call").length === toolCalls.length;

@@ -2,11 +2,11 @@ import { isRecord } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool-name.ts";
 import { ResponsesAssembly } from "./assemble-responses.ts";
 import { argumentsToSend, defined, encodeParameters, imageUrl, toCallId, wellFormed } from "./encode-parts.ts";
-import type { AssistantMessage, ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ToolMessage } from "./model.ts";
+import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ToolMessage } from "./model.ts";
 import { arrange, type LayoutOwner, type MessagePiece, refuseThoughts } from "./reply-assembly.ts";
 import type { Protocol, Refusal, SentBody } from "./wire-model.ts";
 
-/** `/responses`, the younger protocol of OpenAI: thoughts between calls are kept. `model` is its name there. */
+/** `/responses`, the newer protocol of OpenAI: reasoning between calls is kept. `model` is its name there. */
 export function responses(model: string): Protocol<ResponsesDialect> {
   return {
     path: "/responses",
@@ -21,7 +21,7 @@ export function responses(model: string): Protocol<ResponsesDialect> {
 
 type Dropped = ResponsesDialect["dropped"] extends ReadonlySet<infer Name> ? Name : never;
 
-/** What refusals say, and what is left out then. */
+/** The texts of refusals, and the field to omit after each. */
 const lessons: readonly (readonly [said: RegExp, name: Dropped, isSent: (body: SentBody) => boolean])[] = [
   [/\binclude\b|encrypted[ _]content/i, "include", (body) => body["include"] !== undefined],
   [/summar|verified/i, "summary", (body) => isRecord(body["reasoning"]) && body["reasoning"]["summary"] !== undefined],
@@ -30,7 +30,7 @@ const lessons: readonly (readonly [said: RegExp, name: Dropped, isSent: (body: S
   [/\bstore\b/i, "store", (body) => body["store"] !== undefined],
 ];
 
-// A thought of another account, or that the endpoint has forgotten, or whose follower was changed.
+// Reasoning of another account, expired reasoning, or reasoning whose following item was changed.
 const refusedThought =
   /invalid_encrypted_content|encrypted content.*(?:verified|decrypt)|required following item|\brs_\w|type '?reasoning/i;
 
@@ -41,22 +41,22 @@ function learnResponsesDialect({ said, body, request }: Refusal, dialect: Respon
   return lesson === undefined ? undefined : { ...dialect, dropped: new Set([...dialect.dropped, lesson[1]]) };
 }
 
-// A failed response holds its error; an error event is one itself.
+// A failed response contains its error; an error event is the error itself.
 function troubleIn(value: unknown): unknown {
   if (!isRecord(value)) return value;
   if (value["type"] === "error" && !isRecord(value["error"])) return { error: value };
   return isRecord(value["response"]) ? value["response"] : value;
 }
 
-/** What differs between endpoints and models without a way to ask: found out when one refuses. */
+/** Features that differ between endpoints and models and cannot be queried: they are detected from a refusal. */
 interface ResponsesDialect {
-  /** What is not to be sent. */
+  /** The fields to omit. */
   readonly dropped: ReadonlySet<"include" | "summary" | "reasoning" | "temperature" | "store">;
-  /** The `replay` of messages whose thoughts an endpoint did not take back. */
+  /** The `replay` of messages whose reasoning the endpoint rejected. */
   readonly refused: WeakSet<object>;
 }
 
-/** The body of a request to `/responses`. The endpoint keeps nothing: each request has the whole conversation. */
+/** The body of a request to `/responses`. The endpoint stores nothing: each request contains the whole conversation. */
 function encodeResponsesRequest(
   model: string,
   request: ModelRequest,
@@ -84,7 +84,7 @@ function encodeResponsesRequest(
   });
 }
 
-// Without a summary nothing of a thought can be read.
+// Without a summary no reasoning text is available.
 function encodeReasoning(effort: string | undefined, canSummarise: boolean): unknown {
   return effort === undefined ? undefined : defined({ effort, summary: canSummarise ? "auto" : undefined });
 }
@@ -98,12 +98,8 @@ function encodeMessage(message: ChatMessage, owner: LayoutOwner, refused: WeakSe
     case "tool":
       return [{ type: "function_call_output", call_id: callId(message.toolCallId), output: encodeResult(message) }];
     case "assistant":
-      return encodeAssistant(message, owner, refused);
+      return arrange(message, owner, refused).map(encodePiece);
   }
-}
-
-function encodeAssistant(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): readonly unknown[] {
-  return arrange(message, owner, refused).map(encodePiece);
 }
 
 function encodePiece(piece: MessagePiece): unknown {
@@ -113,7 +109,7 @@ function encodePiece(piece: MessagePiece): unknown {
   return { type: "function_call", call_id: callId(id), name: nearestToolName(name), arguments: argumentsToSend(piece.call) };
 }
 
-// Endpoints refuse longer ones, even their own.
+// Endpoints refuse longer ids, even their own.
 function callId(id: string): string {
   return toCallId(id, /^[^\p{Cs}]{1,64}$/u);
 }
@@ -135,7 +131,7 @@ function encodePart(part: MessagePart): unknown {
   return { type: "input_image", image_url: imageUrl(part), detail: part.detail ?? "auto" };
 }
 
-// Without `strict`, schemas are taken to keep to the rules for it.
+// Without `strict`, endpoints assume that schemas follow its rules.
 function encodeTool({ name, description, parameters, strict = false }: ModelTool): unknown {
   return defined({ type: "function", name, description, parameters: encodeParameters(parameters), strict });
 }

@@ -9,8 +9,8 @@ interface ParsedArguments {
 }
 
 /**
- * What a model's text for a tool's arguments says. No text, or `null`, is no arguments; JSON written as a JSON string is
- * unpacked once, since some models do that. What is no object stays a text with an error.
+ * Parses a model's text of tool arguments. An empty text or `null` means no arguments; JSON inside a JSON string is parsed once
+ * more, because some models write that. Any other value stays text with an error.
  * @internal Exported for tests.
  */
 export function parseArguments(text: string): ParsedArguments {
@@ -34,7 +34,7 @@ export function parseArguments(text: string): ParsedArguments {
   };
 }
 
-/** How far a text is in being one JSON object: nothing yet, begun, complete, or no object. Linear over all its pieces. */
+/** Tracks whether the text so far is an incomplete or complete JSON object, or something else. Linear over all chunks. */
 class JsonProgress {
   #state: "empty" | "open" | "complete" | "other" = "empty";
   #depth = 0;
@@ -46,34 +46,24 @@ class JsonProgress {
   }
 
   feed(text: string): "empty" | "open" | "complete" | "other" {
-    for (let index = 0; index < text.length && this.#state !== "other"; index++) this.#take(text.charCodeAt(index));
+    for (let index = 0; index < text.length && this.#state !== "other"; index++) {
+      const code = text.charCodeAt(index);
+      if (this.#isInText) {
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (code === backslash) this.#isEscaped = true;
+        else if (code === quote) this.#isInText = false;
+      } else if (code === quote && this.#depth > 0) this.#isInText = true;
+      else if (code === openBrace || code === openBracket) {
+        if (this.#depth === 0 && (this.#state !== "empty" || code !== openBrace)) this.#state = "other";
+        else this.#state = "open";
+        this.#depth += 1;
+      } else if (code === closeBrace || code === closeBracket) {
+        this.#depth -= 1;
+        if (this.#depth < 0) this.#state = "other";
+        else if (this.#depth === 0) this.#state = "complete";
+      } else if (this.#depth === 0 && code > space) this.#state = "other";
+    }
     return this.#state;
-  }
-
-  #take(code: number): void {
-    if (this.#isInText) this.#takeText(code);
-    else if (code === quote && this.#depth > 0) this.#isInText = true;
-    else if (code === openBrace || code === openBracket) this.#open(code);
-    else if (code === closeBrace || code === closeBracket) this.#close();
-    else if (this.#depth === 0 && code > space) this.#state = "other";
-  }
-
-  #takeText(code: number): void {
-    if (this.#isEscaped) this.#isEscaped = false;
-    else if (code === backslash) this.#isEscaped = true;
-    else if (code === quote) this.#isInText = false;
-  }
-
-  #open(code: number): void {
-    if (this.#depth === 0 && (this.#state !== "empty" || code !== openBrace)) this.#state = "other";
-    else this.#state = "open";
-    this.#depth += 1;
-  }
-
-  #close(): void {
-    this.#depth -= 1;
-    if (this.#depth < 0) this.#state = "other";
-    else if (this.#depth === 0) this.#state = "complete";
   }
 }
 
@@ -84,7 +74,7 @@ function parse(text: string): { value: unknown } | undefined {
   try {
     return { value: JSON.parse(text) };
   } catch {
-    // Reported by the caller in words of its own: the messages of JSON.parse differ between versions of Node.
+    // The caller reports it in its own words, because the messages of JSON.parse differ between versions of Node.js.
     return undefined;
   }
 }
@@ -117,15 +107,15 @@ interface Fragment {
   readonly id: string;
   readonly name: string;
   readonly text: string;
-  /** Whether other calls came in the same list. */
+  /** Whether the same list contains other calls. */
   readonly isOneOfSeveral: boolean;
   readonly replay: ReplayFields | undefined;
 }
 
 /**
- * Puts tool calls together from their fragments. By the protocol a fragment belongs to the call of its `index`; servers
- * also leave the index out, give all calls index 0, repeat id and name with every fragment, give each fragment an id of
- * its own, send one call under several indexes, send calls whole, and repeat ids between calls.
+ * Assembles tool calls from fragments. In the protocol a fragment belongs to the call with its `index`; servers also omit the
+ * index, use index 0 for all calls, repeat id and name in every fragment, use a new id for each fragment, send one call under
+ * several indexes, send complete calls, and reuse ids.
  */
 export class ToolCallAssembly {
   readonly #calls: OpenCall[] = [];
@@ -135,19 +125,25 @@ export class ToolCallAssembly {
   readonly #takenIds: Set<string>;
   readonly #newId: () => string;
 
-  /** `takenIds` are those of earlier calls in the conversation. */
+  /** `takenIds` are the ids of earlier calls in the conversation. */
   constructor(takenIds: Iterable<string>, newId: () => string) {
     this.#takenIds = new Set(takenIds);
     this.#newId = newId;
   }
 
-  /** Takes in a `tool_calls` list of one choice; tells what it adds to the arguments of which call. */
+  /** Adds a `tool_calls` list of one choice; returns the added arguments per call. */
   add(choice: number, list: unknown): readonly ToolInput[] {
     if (!Array.isArray(list)) return [];
-    return list.filter(isRecord).flatMap((entry) => this.#addFragment(toFragment(choice, entry, list.length > 1)));
+    return list.filter(isRecord).flatMap((entry) => {
+      const fragment = toFragment(choice, entry, list.length > 1);
+      const found = this.#find(fragment);
+      const call = found === undefined || startsAnother(found, fragment) ? this.#begin(fragment) : found;
+      this.#register(call, fragment);
+      return this.#extend(call, fragment);
+    });
   }
 
-  /** The calls, in the order they began. What never got a name or arguments was none, nor was one that came again with nothing more. */
+  /** The calls in order of their first fragment, without those that never received a name or arguments, and without repetitions. */
   finish(): readonly ModelToolCall[] {
     const known = new Set<string>();
     const isCall = ({ choice, wireId, name, text }: OpenCall): boolean => {
@@ -156,13 +152,6 @@ export class ToolCallAssembly {
       return text.trim() !== "" || (name !== "" && !isAgain);
     };
     return this.#calls.filter(isCall).map(toToolCall);
-  }
-
-  #addFragment(fragment: Fragment): readonly ToolInput[] {
-    const found = this.#find(fragment);
-    const call = found === undefined || startsAnother(found, fragment) ? this.#begin(fragment) : found;
-    this.#register(call, fragment);
-    return this.#extend(call, fragment);
   }
 
   #find(fragment: Fragment): OpenCall | undefined {
@@ -194,14 +183,14 @@ export class ToolCallAssembly {
     this.#byId.set(key(choice, id), call);
     if (call.wireId !== "") return;
     call.wireId = id;
-    // Once input was told of under the made-up id, the call keeps that.
+    // After a part was emitted with a generated id, the call keeps that id.
     if (call.text === "") call.id = this.#uniqueId(id);
   }
 
   #extend(call: OpenCall, { name, text, replay }: Fragment): readonly ToolInput[] {
     if (replay !== undefined) call.replay = { ...call.replay, ...replay };
     call.name = joinName(call, name);
-    // A whole call that is sent again at the end adds nothing.
+    // A complete call that is repeated at the end adds nothing.
     if (text === "" || (name !== "" && text === call.text && call.progress.isComplete)) return [];
     call.text += text;
     call.progress.feed(text);
@@ -219,7 +208,7 @@ export class ToolCallAssembly {
 const longestId = 10_000;
 const longestName = 1_000;
 
-// Some gateways carry signatures in ids, which makes them long.
+// Some gateways put signatures into ids, which makes them long.
 function isUsableId(id: string): boolean {
   return id !== "" && id.length <= longestId && !/[\p{Cc}\p{Cs}]/u.test(id);
 }
@@ -232,7 +221,7 @@ function startsAnother(call: OpenCall, { name, text, index }: Fragment): boolean
   return call.progress.isComplete && ((text.trim() !== "" && text !== call.text) || differs);
 }
 
-// The protocol lets a name come in pieces; most servers that send it again send all of it again.
+// In the protocol a name may be split; servers that repeat it usually repeat it completely.
 function joinName({ name, text }: OpenCall, more: string): string {
   if (more === "" || more === name || text !== "") return name === "" ? more.slice(0, longestName) : name;
   return (more.startsWith(name) ? more : name + more).slice(0, longestName);
@@ -252,7 +241,7 @@ function toFragment(choice: number, entry: Readonly<Record<string, unknown>>, is
   };
 }
 
-// Some servers parse the arguments themselves. What cannot be text of JSON must not pass for a call without arguments.
+// Some servers send parsed arguments. A value that cannot be JSON text must not count as a call without arguments.
 function textOf(value: unknown): string {
   if (typeof value === "string") return value;
   if (value === undefined || value === null) return "";
@@ -260,7 +249,7 @@ function textOf(value: unknown): string {
   return copy.ok ? JSON.stringify(copy.value) : `(unreadable: ${copy.reason})`;
 }
 
-// Signatures of the model's thoughts travel there; without them the next request is refused.
+// It contains signatures of the model's reasoning, without which the next request is refused.
 function replayOf(extra: unknown): ReplayFields | undefined {
   const copy = isRecord(extra) ? copyJson(extra) : undefined;
   return copy?.ok === true ? { extra_content: copy.value } : undefined;

@@ -9,25 +9,25 @@ import { readAnswer, timeToClose } from "./read-answer.ts";
 import type { NewPart, ReplyAssembly } from "./reply-assembly.ts";
 import { ToolCallAssembly } from "./tool-arguments.ts";
 
-/** How one API writes requests and answers. */
+/** The request and response formats of one API. */
 export interface Protocol<Dialect> {
-  /** Below the endpoint's base, beginning with a slash. */
+  /** Relative to the endpoint's base, with a leading slash. */
   readonly path: string;
-  /** What an answer must have to be one. */
+  /** The required content of a response, for messages. */
   readonly essence: string;
-  /** What is assumed of an endpoint until it refuses. */
+  /** The assumed features of an endpoint until it refuses one. */
   readonly dialect: Dialect;
   encode(request: ModelRequest, isStream: boolean, dialect: Dialect): SentBody;
-  /** The dialect to try in the place of the one that was refused; undefined when none would help. */
+  /** The dialect to try after a refusal; undefined if no other would help. */
   learn(refusal: Refusal, dialect: Dialect): Dialect | undefined;
-  /** Where an event or a whole answer tells of an error: something with an `error` in it. Default: the value itself. */
+  /** The part of an event or response with the `error` field. Default: the value itself. */
   troubleIn?(value: unknown): unknown;
   assemble(toolCalls: ToolCallAssembly): ReplyAssembly;
 }
 
 export type SentBody = Readonly<Record<string, unknown>>;
 
-/** A body that an endpoint refused, and what it said about that. There are no codes for it that endpoints agree on. */
+/** A refused request body, and the endpoint's message. Endpoints have no common codes for refusals. */
 export interface Refusal {
   readonly said: string;
   readonly body: SentBody;
@@ -35,17 +35,17 @@ export interface Refusal {
 }
 
 export interface WireModelOptions {
-  /** What the model is called here. */
+  /** The model's name in skillhost. */
   readonly id: string;
   readonly address: string;
   readonly contextWindow?: number | undefined;
   readonly endpoint: Endpoint;
   readonly clock: Clock;
-  /** Makes up ids for tool calls that have none. */
+  /** Generates ids for tool calls without one. */
   readonly newId?: (() => string) | undefined;
 }
 
-/** A model behind an endpoint that speaks this protocol. */
+/** A model at an endpoint with this protocol. */
 export function createWireModel<Dialect>(options: WireModelOptions, protocol: Protocol<Dialect>): ChatModel {
   let dialect = protocol.dialect;
   const complete = async (request: ModelRequest, how: CompleteOptions): Promise<ModelReply> => {
@@ -65,7 +65,7 @@ export function createWireModel<Dialect>(options: WireModelOptions, protocol: Pr
   return { id, address, ...(contextWindow === undefined ? {} : { contextWindow }), complete };
 }
 
-// An endpoint that finds something new to refuse each time is not asked for ever.
+// The limit prevents endless retries against an endpoint that refuses something else each time.
 const mostLessons = 6;
 
 function refusalOf(error: unknown, body: SentBody, request: ModelRequest): Refusal | undefined {
@@ -144,7 +144,7 @@ async function readParts<Dialect>(
     if (!isEnded && !reply.isFinished) throw answer.fault("MODEL_BAD_ANSWER", "stopped in the middle of its answer.", { retryable: true });
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
-    // Nothing but the usage comes after the model has said that it is done, and nothing at all after the end.
+    // Only usage may follow the finish reason, and nothing may follow the end.
     if (reply.hasBegun && (isEnded || (error.code === "MODEL_UNREACHABLE" && reply.isFinished))) return;
     throw error.withPartial(reply.partial);
   }

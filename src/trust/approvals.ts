@@ -2,33 +2,33 @@ import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import { isDigest } from "./folder-digests.ts";
 
-/** What somebody approved: exactly this content of exactly this subject. Anything else has another digest and was not. */
+/** An approval of exactly this content of exactly this subject. Any other content has another digest and is not approved. */
 export interface ApprovalKey {
-  /** What sort of thing it is: a tool's permission, the definition of a server's tool, a package. */
+  /** The kind of subject: a tool's permission, the definition of a server's tool, a package. */
   readonly kind: string;
-  /** Which one: a tool's name, `server/tool`, a package's name. */
+  /** The subject within its kind: a tool's name, `server/tool`, a package's name. */
   readonly id: string;
-  /** `digestOf` what was shown to whoever approved. */
+  /** `digestOf` the content that was shown to the user. */
   readonly digest: string;
 }
 
-/** Where an approval holds. */
+/** The scope of an approval. */
 export type ApprovalScope =
   | { readonly kind: "session"; readonly id: string }
-  /** `id` is what `locationOf` gives for a folder. */
+  /** `id` is the `locationOf` a folder. */
   | { readonly kind: "location"; readonly id: string }
   /** Everywhere, for this user. */
   | { readonly kind: "user" };
 
 export interface Approval extends ApprovalKey {
   readonly scope: ApprovalScope;
-  /** When it was given, ISO 8601. */
+  /** The time of the approval, ISO 8601. */
   readonly approvedAt: string;
-  /** What was approved, in a form that people can review and later versions can be compared with. Plain JSON. */
+  /** The approved content, for reviews and for comparisons with later versions. Plain JSON. */
   readonly detail?: unknown;
 }
 
-/** Picks approvals: each field that is given must be equal. */
+/** Selects approvals: each given field must be equal. */
 export interface ApprovalQuery {
   readonly kind?: string;
   readonly id?: string;
@@ -37,24 +37,24 @@ export interface ApprovalQuery {
 }
 
 /**
- * Remembers what somebody approved. It promises nothing about where: in memory, in a folder, on another machine. What
- * one program remembers or forgets, others that share the store may see at once or a little later.
+ * Stores approvals, in memory, in a folder or on another machine. Programs that share a store may see changes of each other
+ * with a delay.
  */
 export interface ApprovalStore {
-  /** Whether this was approved in one of these scopes. A promise only where the answer is not at hand. */
+  /** Whether this was approved in one of these scopes. Returns a promise only if the answer is not available synchronously. */
   has(key: ApprovalKey, scopes: readonly ApprovalScope[]): boolean | Promise<boolean>;
   /**
-   * Remembers an approval; the same one again replaces its detail. Settles when it is kept.
-   * @throws HostError `APPROVAL_INVALID` when it is none. Rejects with the system's error when it cannot be kept.
+   * Stores an approval; an equal one replaces its detail. Settles when it is stored.
+   * @throws HostError `APPROVAL_INVALID` for an invalid approval. Rejects with the system's error when it cannot be stored.
    */
   remember(approval: Approval): Promise<void>;
-  /** Takes approvals back and says how many there were. */
+  /** Revokes approvals and returns their number. */
   forget(query: ApprovalQuery): Promise<number>;
-  /** The approvals that match, the oldest first. */
+  /** The matching approvals, oldest first. */
   list(query?: ApprovalQuery): Promise<readonly Approval[]>;
 }
 
-/** Approvals that end with the program. */
+/** Approvals in memory, until the process ends. */
 export function createMemoryApprovals(): ApprovalStore {
   const kept = new Map<string, Approval>();
   return {
@@ -72,9 +72,9 @@ export function createMemoryApprovals(): ApprovalStore {
   };
 }
 
-/** One text for one approval: two that differ anywhere but in detail and time have different ones. */
+/** The key of an approval: approvals that differ in any field but detail and time have different keys. */
 export function approvalText({ kind, id, digest }: ApprovalKey, scope: ApprovalScope): string {
-  // JSON strings, so that no part can be written so as to read like the next one.
+  // JSON strings, so that no part can imitate the following one.
   return JSON.stringify([scope.kind, scope.kind === "user" ? "" : scope.id, kind, id, digest]);
 }
 
@@ -96,7 +96,7 @@ export function checkApproval(value: unknown): Approval {
   throw new HostError("APPROVAL_INVALID", `This is not an approval: it needs ${needs}.`);
 }
 
-/** A frozen copy of what is an approval; undefined when it is none. */
+/** A frozen copy of an approval; undefined for any other value. */
 export function readApproval(value: unknown): Approval | undefined {
   if (!isRecord(value)) return undefined;
   const { kind, id, digest, approvedAt, detail } = value;

@@ -8,28 +8,28 @@ import { signatureFileName } from "./folder-digests.ts";
 import { parseSignature, type SignatureStatement, signedBytes } from "./signature-statement.ts";
 import { formatKey, type PublicKey, type TrustedKeys, toKeyObject } from "./trusted-keys.ts";
 
-/** What the signature file of a folder says, and who says it; which files it is right about has not been looked at. */
+/** The content of a folder's signature file, and its signer. The files are not compared yet. */
 type CheckedSignature =
   | { readonly kind: "unsigned" }
   | { readonly kind: "valid"; readonly statement: SignatureStatement; readonly key: PublicKey }
-  /** `keyId`: of the key that the file names. */
+  /** `keyId`: the key that the file names. */
   | { readonly kind: "refused"; readonly diagnostic: Diagnostic; readonly keyId?: string };
 
 interface SignatureCheckOptions {
   readonly keys: TrustedKeys;
-  /** Whether only the keys that a project expects count. */
+  /** Whether only the keys that the project names are accepted. */
   readonly isOfProject: boolean;
   readonly verified: VerifiedSignatures;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
 
-// What 20,000 files with long names come to.
+// The size of a signature of 20,000 files with long names.
 const maxSignatureBytes = 8 * 1024 * 1024;
-// Clocks differ. What was signed later than this is not to be believed yet.
+// Clocks differ. A signature with a later time than this is not accepted yet.
 const clockSkew = 24 * 60 * 60 * 1000;
 
-/** Reads the signature of a folder, and says whether somebody who is trusted made it. */
+/** Reads the signature of a folder, and checks whether a trusted key made it. */
 export function checkSignature(folder: string, options: SignatureCheckOptions): CheckedSignature {
   const file = join(folder, signatureFileName);
   const read = readTextFile(file, maxSignatureBytes);
@@ -85,7 +85,7 @@ function judge(
   return { kind: "valid", statement, key };
 }
 
-/** The project may name the key: then it only takes to be trusted by the user. */
+/** If the project names the key, the user only has to trust it. */
 function adviceOf(id: string, keys: TrustedKeys): string {
   const expected = keys.expected(id);
   if (expected === undefined) return 'If you know its owner, trust it with "skillhost keys trust <key>".';
@@ -96,7 +96,7 @@ export function named({ id, name }: PublicKey): string {
   return name === "" ? `the key ${id}` : `the key ${id} (${JSON.stringify(name)})`;
 }
 
-/** The same for the same key and the same text of a signature only; what that says follows from it. */
+/** Equal only for the same key and the same signature text, which determine the result. */
 function memoKey(key: PublicKey, text: Uint8Array): string {
   return hash("sha256", Buffer.concat([Buffer.from(key.bytes, "base64"), text]), "hex");
 }
@@ -114,20 +114,20 @@ function refused(file: string, code: string, message: string): CheckedSignature 
 }
 
 /**
- * Remembers which signatures were found right, since finding it out takes longer than all else that is looked at. Only
- * that is remembered: whether the key is trusted and the files are the signed ones is found out each time.
+ * Caches valid signatures, because verification takes longer than all other checks. Whether the key is trusted and the files
+ * are the signed ones is checked each time.
  */
 export interface VerifiedSignatures {
-  /** `keyOf` gives another text for any other key, signature or statement. What is wrong is not remembered. */
+  /** `keyOf` is unique for each key, signature and statement. Failures are not cached. */
   check(keyOf: () => string, verify: () => boolean): boolean;
-  /** Keeps what was found since. Never rejects: what cannot be kept is found out again. */
+  /** Stores new results. Never rejects: a result that cannot be stored is computed again. */
   keep(): Promise<void>;
 }
 
-// A line each: 1.3 MB.
+// One line per entry: 1.3 MB.
 const most = 20_000;
 
-/** `file`: where they are kept between runs, in the user's own folder; whoever can write there could trust keys as well. */
+/** `file`: the persistent cache in the user's own folder. A program that can write there could also add trusted keys. */
 export function createVerifiedSignatures(file?: string): VerifiedSignatures {
   let known: Set<string> | undefined;
   let isNews = false;
@@ -146,12 +146,12 @@ export function createVerifiedSignatures(file?: string): VerifiedSignatures {
       isNews = false;
       try {
         mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-        // What others kept meanwhile is worth a look, and no more: it can be found out again.
+        // Includes entries that other processes have stored; losing one only costs another verification.
         const all = [...new Set([...readLines(file), ...known])].slice(-most);
         await writeFileAtomic(file, `${all.join("\n")}\n`, { mode: 0o600 });
         chmodSync(file, 0o600);
       } catch {
-        // A folder that cannot be written: they are verified again next time.
+        // The folder is not writable: the signatures are verified again next time.
       }
     },
   };
@@ -163,7 +163,7 @@ function readLines(file: string): readonly string[] {
       .split("\n")
       .filter((line) => /^[0-9a-f]{64}$/.test(line));
   } catch {
-    // Not there yet, or not readable.
+    // Missing or unreadable.
     return [];
   }
 }

@@ -12,11 +12,11 @@ import {
 } from "./folder-digests.ts";
 import type { SignatureStatement } from "./signature-statement.ts";
 
-/** Larger files are not held during a load: they are read again, and their digest is compared. */
+/** Larger files are not kept in memory during a load: they are read again, and their digest is compared. */
 const maxHeldBytes = 4 * 1024 * 1024;
 const maxFileBytes = 64 * 1024 * 1024;
 
-/** The bytes that were read of a folder while it was checked, for the load that follows. */
+/** The bytes of a folder that were read during the check, for the subsequent load. */
 export class HeldBytes implements FileGuard {
   readonly #folder: string;
   readonly #bytes = new Map<string, Uint8Array>();
@@ -48,8 +48,8 @@ interface CheckedFolderOptions {
 }
 
 /**
- * A folder whose signature is required and right. While it is loaded, its files are the bytes that were checked; what is read
- * later counts only if its digest is the signed one. So it can never serve anything else, whatever the disk holds.
+ * A folder whose required signature is valid. During the load its files are the checked bytes; a file that is read later is
+ * accepted only with the signed digest. So it never serves other content than the signed one.
  */
 export class CheckedFolder implements CheckedTree {
   readonly folder: string;
@@ -66,7 +66,7 @@ export class CheckedFolder implements CheckedTree {
     this.#now = now;
   }
 
-  /** Serves these bytes until `release`. */
+  /** Serves the checked bytes until `release`. */
   hold(held: HeldBytes): void {
     this.#held = held;
   }
@@ -101,10 +101,7 @@ export class CheckedFolder implements CheckedTree {
     return refused(file, "TRUST_FILE_CHANGED", `This file has changed since the skill was signed, so it is not used. ${advice}`);
   }
 
-  /**
-   * Looks at the whole folder again, for what opens files by name, such as programs. Undefined: it is as it was signed, and the
-   * signature has not expired.
-   */
+  /** Checks the whole folder again, before programs open files by name. Undefined: it is unchanged, and the signature has not expired. */
   recheck(): Diagnostic | undefined {
     if (this.#expires !== undefined && this.#expires <= this.#now()) {
       const message = "The signature of this skill has expired since it was loaded. Have the skill signed again.";
@@ -113,7 +110,7 @@ export class CheckedFolder implements CheckedTree {
     return compareFiles(this.folder, this, digestFolder(this.folder, { refusesGit: true }), "the signer")[0];
   }
 
-  /** Whether it vouches for exactly the same files. */
+  /** Whether its signature covers exactly the same files. */
   equals(other: CheckedFolder): boolean {
     if (this.folder !== other.folder || this.#expires !== other.#expires || this.files.size !== other.files.size) return false;
     for (const [path, { digest }] of this.files) if (other.files.get(path)?.digest !== digest) return false;
@@ -121,10 +118,10 @@ export class CheckedFolder implements CheckedTree {
   }
 }
 
-/** With forward slashes and in Unicode NFC, as signatures have it. Undefined: not below the folder. */
+/** With forward slashes and in Unicode NFC, as in signatures. Undefined: not below the folder. */
 function relativePath(folder: string, file: string): string | undefined {
   const prefix = folder + sep;
-  // Most paths were made by joining: no need to take them apart.
+  // Most paths are joined from the folder, so they need not be resolved.
   const plain = file.startsWith(prefix) && !UNRESOLVED.test(file) ? file.slice(prefix.length) : relative(folder, resolve(file));
   if (plain === "" || plain === ".." || plain.startsWith(`..${sep}`) || isAbsolute(plain)) return undefined;
   return (sep === "/" ? plain : plain.replaceAll(sep, "/")).normalize("NFC");
@@ -136,11 +133,11 @@ function refused(file: string, code: string, message: string): GuardedRead {
   return { ok: false, diagnostic: { severity: "error", code, file, message } };
 }
 
-// Who has changed more reads the number of the rest.
+// Further changes are only counted.
 const maxTold = 10;
 const maxTextBytes = 1024 * 1024;
 
-/** Says in what a folder differs from what was signed of it; nothing: it does not. */
+/** Describes how a folder differs from its signature; empty if it does not. */
 export function compareFiles(
   folder: string,
   { files: signed }: Pick<SignatureStatement, "files">,
@@ -175,7 +172,7 @@ export function compareFiles(
   return [...faults.slice(0, maxTold), { severity: "error", code: "TRUST_FILES_CHANGED", file: join(folder, signatureFileName), message }];
 }
 
-/** What git and npm keep in folders for themselves, and never pack. Nothing of a skill reads it. */
+/** Internal files of git and npm, which are never packed and not part of a skill. */
 export function isInert(path: string): boolean {
   return /(?:^|\/)\.(?:gitignore|gitattributes|npmignore)$/.test(path);
 }
@@ -183,7 +180,7 @@ export function isInert(path: string): boolean {
 const lineEnds =
   'Its line endings differ from the signed ones, probably because git converted them. Add "* -text" to the .gitattributes of the skill before signing, and check the files out again.';
 
-/** Whether it would be the signed file with the line ends of another system. */
+/** Whether it is the signed file with the line ends of another system. */
 function isOtherLineEnds(file: string, digest: string): boolean {
   const read = readFileBytes(file, maxTextBytes);
   if (!read.ok) return false;

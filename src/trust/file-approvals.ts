@@ -21,18 +21,18 @@ import {
 
 interface FileApprovalsOptions {
   /**
-   * The folder that holds them; it need not exist. It must be the user's own: whoever can write to it can approve, so
-   * never one that comes with a checkout or a package.
+   * The folder of the approvals; it need not exist. It must belong to the user, because write access to it means approval:
+   * never use a folder of a checkout or a package.
    */
   readonly directory: string;
-  /** Hears of files that cannot be read as approvals, once for each state of a file. */
+  /** Receives a diagnostic for each unreadable approval file, once per state of the file. */
   readonly onDiagnostic?: (diagnostic: Diagnostic) => void;
 }
 
 /**
- * Approvals that outlive the program, a JSON file for each. Programs that share the folder cannot overwrite what the
- * others remember, since none ever rewrites what it did not itself approve, and see within a quarter of a second what
- * another approved or took back. A damaged file (`APPROVAL_UNREADABLE`) approves nothing and is never deleted.
+ * Persistent approvals, one JSON file each. Programs that share the folder cannot overwrite approvals of each other, because
+ * each writes only its own; changes of another program are visible within a quarter of a second. A damaged file
+ * (`APPROVAL_UNREADABLE`) approves nothing and is never deleted.
  */
 export function createFileApprovals(options: FileApprovalsOptions): ApprovalStore {
   return new FolderApprovals(options);
@@ -40,10 +40,13 @@ export function createFileApprovals(options: FileApprovalsOptions): ApprovalStor
 
 const maxBytes = 1024 * 1024;
 
-/** Files that are read before other work of the process has its turn: they may hold a megabyte each. */
+/** The number of files to read before the event loop runs again: each may have a megabyte. */
 const readsAtOnce = 20;
 
-/** How long an answer of `has` holds before its file is looked at again, in milliseconds: calls ask it one after another. */
+/**
+ * How long an answer of `has` is cached before its file is checked again, in milliseconds, because consecutive calls ask for
+ * the same one.
+ */
 const holdsFor = 250;
 
 interface Answer {
@@ -52,7 +55,7 @@ interface Answer {
 }
 
 interface Read {
-  /** Differs when the file may hold something else. */
+  /** Changes when the file may have changed. */
   readonly state: string;
   readonly approval: Approval | undefined;
 }
@@ -60,9 +63,9 @@ interface Read {
 class FolderApprovals implements ApprovalStore {
   readonly #directory: string;
   readonly #report: (diagnostic: Diagnostic) => void;
-  /** What was read before; a file that did not change since is not read again. */
+  /** Parsed files; an unchanged file is not read again. */
   readonly #read = new Map<string, Read>();
-  /** What `has` answered lately, by what it was asked and the scope. Who asks often asks with the same object. */
+  /** Recent answers of `has`, by approval and scope. Frequent callers pass the same object. */
   #answers = new WeakMap<ApprovalKey, Map<string, Answer>>();
 
   constructor({ directory, onDiagnostic = () => {} }: FileApprovalsOptions) {
@@ -73,17 +76,15 @@ class FolderApprovals implements ApprovalStore {
   has(key: ApprovalKey, scopes: readonly ApprovalScope[]): boolean {
     const answers = this.#answers.get(key) ?? new Map<string, Answer>();
     this.#answers.set(key, answers);
-    return scopes.some((scope) => this.#hasIn(key, scope, answers));
-  }
-
-  #hasIn(key: ApprovalKey, scope: ApprovalScope, answers: Map<string, Answer>): boolean {
-    const place = scope.kind === "user" ? scope.kind : `${scope.kind} ${scope.id}`;
-    const now = performance.now();
-    const known = answers.get(place);
-    if (known !== undefined && known.until > now) return known.has;
-    const has = this.#approvalIn(fileNameOf(key, scope)) !== undefined;
-    answers.set(place, { has, until: now + holdsFor });
-    return has;
+    return scopes.some((scope) => {
+      const place = scope.kind === "user" ? scope.kind : `${scope.kind} ${scope.id}`;
+      const now = performance.now();
+      const known = answers.get(place);
+      if (known !== undefined && known.until > now) return known.has;
+      const has = this.#approvalIn(fileNameOf(key, scope)) !== undefined;
+      answers.set(place, { has, until: now + holdsFor });
+      return has;
+    });
   }
 
   async remember(value: Approval): Promise<void> {
@@ -142,9 +143,9 @@ class FolderApprovals implements ApprovalStore {
   #load(file: string, name: string): Approval | undefined {
     const read = readTextFile(file, maxBytes);
     const approval = read.ok ? parse(read.text) : undefined;
-    // The name is a digest of what it approves: a file under another's name approves nothing.
+    // The file name is a digest of the approval, so a file with another name approves nothing.
     if (approval !== undefined && fileNameOf(approval, approval.scope) === name) return approval;
-    // Somebody took it back between the look at it and the reading of it.
+    // It was revoked between listing and reading.
     if (!read.ok && read.diagnostic.code === "FILE_MISSING") return undefined;
     const why = read.ok ? "" : ` ${read.diagnostic.message}`;
     const message = `This file is damaged, so its approvals are requested again.${why} Delete it after you have reviewed it.`;
@@ -152,7 +153,7 @@ class FolderApprovals implements ApprovalStore {
     return undefined;
   }
 
-  /** Approving anew what a damaged file stood for keeps the damaged one under another name. */
+  /** A new approval with the name of a damaged file renames the damaged one. */
   async #setAsideDamaged(name: string): Promise<void> {
     const file = join(this.#directory, name);
     if (stateOf(file) === undefined || this.#approvalIn(name) !== undefined) return;
@@ -166,13 +167,13 @@ function fileNameOf(key: ApprovalKey, scope: ApprovalScope): string {
   return `${sha256(approvalText(key, scope))}.json`;
 }
 
-/** Undefined: there is no such file, or none that can be looked at. */
+/** Undefined: the file is missing or inaccessible. */
 function stateOf(file: string): string | undefined {
   try {
     const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false });
     return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
   } catch {
-    // The folder is a file, or closed to us: nothing in it is approved.
+    // The folder is a file or inaccessible: it contains no approvals.
     return undefined;
   }
 }
@@ -195,13 +196,13 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   }
 }
 
-/** What changes when a file is written or replaced. Undefined: it is not there, or cannot be looked at. */
+/** A stamp that changes when a file is written or replaced. Undefined: the file is missing or inaccessible. */
 export function fileState(file: string): string | undefined {
   try {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
     return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
   } catch {
-    // Nothing of it can be read either.
+    // It cannot be read either.
     return undefined;
   }
 }

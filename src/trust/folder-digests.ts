@@ -6,36 +6,36 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
 import { type CheckedFile, readFileBytes } from "../io/read-bounded.ts";
 
-/** One file of a folder, as signatures and lock files speak of it. */
+/** One file of a folder, as in signatures and lock files. */
 export type FileDigest = CheckedFile;
 
 export interface FolderDigests {
   /** By path from the folder: forward slashes, Unicode NFC, sorted by code unit. */
   readonly files: ReadonlyMap<string, FileDigest>;
-  /** Why the list does not say all that is in the folder. With one of these it must not be signed or believed. */
+  /** The reasons that the list is incomplete. With any of these, the folder must not be signed or trusted. */
   readonly problems: readonly Diagnostic[];
 }
 
 interface DigestOptions {
-  /** The only files to read, by path from the folder with forward slashes. Folders without one of them are not entered. Default: all. */
+  /** The files to read, by path from the folder with forward slashes. Folders without one of them are not entered. Default: all. */
   readonly only?: ReadonlySet<string> | undefined;
-  /** Files and folders of these names are passed over, wherever they lie. */
+  /** Files and folders with these names are skipped at any depth. */
   readonly exclude?: ReadonlySet<string> | undefined;
-  /** Whether a `.git` is a problem. Otherwise it is passed over. */
+  /** Whether a `.git` is a problem. Otherwise it is skipped. */
   readonly refusesGit?: boolean | undefined;
-  /** Told of each file as it was read: these bytes are the ones that the digest is of. */
+  /** Called with the bytes of each file, from which the digest was computed. */
   onRead?(file: string, bytes: Uint8Array, digest: string): void;
-  /** Told of each folder that was looked into, with what is in it. */
+  /** Called for each folder that was read, with its entries. */
   onList?(folder: string, entries: readonly Dirent[]): void;
 }
 
-/** The signature of a skill, in its folder. It cannot be among what it signs. */
+/** The signature file of a skill. It does not cover itself. */
 export const signatureFileName = "skill.sig.json";
 
-// What systems and git leave in folders by themselves. None of it is read as a part of a skill.
+// Files that operating systems and git create. None of them is part of a skill.
 const skipped: ReadonlySet<string> = new Set([signatureFileName, ".DS_Store", "Thumbs.db", "desktop.ini"]);
 
-/** Whether files of this name are in no list of a skill's files: signatures, and what systems and git leave in folders. */
+/** Whether files with this name are excluded from a skill's files: signatures, and files that operating systems and git create. */
 export function isIgnoredName(name: string): boolean {
   return name === ".git" || skipped.has(name);
 }
@@ -46,9 +46,9 @@ const maxBytes = 256 * 1024 * 1024;
 const maxDepth = 64;
 
 /**
- * The digests of all files of a folder, hidden ones too. A problem are: links and what is no regular file, names that
- * some systems take for the same, a `node_modules` folder, and more than 20,000 files or 256 MiB. Git's own folder, and
- * the signature and the desktop's files at the top or below, are passed over.
+ * The digests of all files of a folder, including hidden ones. Problems are: links and other non-regular files, names that are
+ * equal on some systems, a `node_modules` folder, and more than 20,000 files or 256 MiB. Git's own folder, the signature and
+ * desktop files are skipped at any depth.
  */
 export function digestFolder(folder: string, { exclude, only, ...options }: DigestOptions = {}): FolderDigests {
   const folders = only && foldersOf(only);
@@ -68,18 +68,18 @@ export function digestFolder(folder: string, { exclude, only, ...options }: Dige
   return { files: new Map(walk.files.sort(([a], [b]) => (a < b ? -1 : 1))), problems: walk.problems };
 }
 
-/** sha256 of bytes in the form that digests are written in. */
+/** The sha256 digest of bytes: `sha256:` and 64 hex digits. */
 export function digestBytes(bytes: Uint8Array): string {
   return `sha256:${hash("sha256", bytes, "hex")}`;
 }
 
 /**
- * Equal for names that some file system takes for one: macOS and Windows pass over case, macOS over composition and over
- * characters that nobody sees.
+ * Equal for names that some file system treats as equal: macOS and Windows ignore case, macOS also ignores composition and
+ * invisible characters.
  */
 export function foldedName(path: string): string {
   const visible = path.normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");
-  // By way of the capitals: the long s and the sharp s are lower-case letters whose capitals are those of others.
+  // Upper case first, because the long s and the sharp s are lower-case letters that share the capitals of others.
   return visible.toLowerCase().toUpperCase().toLowerCase().normalize("NFKC");
 }
 
@@ -111,7 +111,7 @@ function entriesOf({ path }: Place, walk: Walk): readonly Dirent[] {
   }
 }
 
-/** Its settings name programs that git runs (`core.fsmonitor`, hooks), and no signature covers them. */
+/** Its settings can name programs that git runs (`core.fsmonitor`, hooks), which no signature covers. */
 function passOverGit(path: string, walk: Walk): void {
   if (walk.refusesGit !== true) return;
   const advice = "Install the skill without it: copy or pack the folder, or keep the skill in a subfolder of its repository.";
@@ -156,7 +156,7 @@ function addFile(entry: Dirent, path: string, walk: Walk): void {
   walk.onRead?.(file, read.bytes, digest);
 }
 
-/** On a system that tells them apart, two files; on another, one of them stands for both. */
+/** Two files on a case-sensitive system; on others, one replaces the other. */
 function noClash(path: string, walk: Walk): boolean {
   const folded = foldedName(path);
   const other = walk.byFoldedName.get(folded);
@@ -183,7 +183,7 @@ function add(walk: Walk, code: string, path: string, message: string): void {
   walk.problems.push({ severity: "error", code, file: placeOf(walk, path), message });
 }
 
-/** Every folder that one of these files is in, at whatever depth. */
+/** All ancestor folders of these files. */
 export function foldersOf(files: Iterable<string>): ReadonlySet<string> {
   const folders = new Set<string>();
   for (const file of files) {
@@ -195,21 +195,22 @@ export function foldersOf(files: Iterable<string>): ReadonlySet<string> {
 }
 
 /**
- * A digest of data as JSON: the order of keys does not change it, anything else does. It names its algorithm, so that
- * what was written down today is not mistaken when another one follows: `sha256:` and 64 hex digits.
- * @throws TypeError for what JSON would lose or change, so that different data could have one digest; for cycles, too.
+ * A digest of JSON data, independent of the order of keys. It contains its algorithm, so that stored digests stay valid if
+ * another one is added: `sha256:` and 64 hex digits.
+ * @throws TypeError for cycles and for values that JSON would drop or change, because different data could then have the same
+ * digest.
  */
 export function digestOf(data: unknown): string {
   assertJson(data, 0);
   return `sha256:${sha256(canonicalJson(data))}`;
 }
 
-/** Whether a text has the form of a digest. */
+/** Whether a text is a well-formed digest. */
 export function isDigest(text: unknown): text is string {
   return typeof text === "string" && /^sha256:[0-9a-f]{64}$/.test(text);
 }
 
-// As deep as JSON parsers agree to go; a cycle is deeper.
+// The depth that common JSON parsers accept; a cycle exceeds it.
 const maxJsonDepth = 500;
 
 function assertJson(value: unknown, depth: number): void {
@@ -218,7 +219,7 @@ function assertJson(value: unknown, depth: number): void {
   if (typeof value !== "object" || depth === maxJsonDepth)
     throw new TypeError("This value cannot be represented in JSON, so it has no digest.");
   if (!Array.isArray(value) && !isPlain(value)) throw new TypeError("Only plain objects and arrays have a digest.");
-  // Undefined fields are left out by JSON, as if they were absent; in arrays they would turn into null.
+  // JSON omits undefined fields, as if they were absent; in arrays they would become null.
   for (const item of Object.values(value)) if (item !== undefined || Array.isArray(value)) assertJson(item, depth + 1);
 }
 

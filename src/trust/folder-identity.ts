@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { isInside, realPathOfDeepest } from "../io/confine-path.ts";
 
-/** A folder whose code may run, as it was when somebody said so. */
+/** A trusted folder, as it was when it was trusted. */
 export interface TrustedFolder {
   /** Its real path. */
   readonly path: string;
@@ -14,23 +14,25 @@ export interface TrustedFolder {
 }
 
 /**
- * What tells a folder from another that takes its path later: the time of its birth and its number. File systems without a
- * time of birth give 0; there the device counts, whose number is not stable everywhere. Undefined: no folder is there.
+ * Distinguishes a folder from a later one at the same path: its birth time and inode number. File systems without birth times
+ * report 0; the device is used instead, whose number is not stable everywhere. Undefined: the folder is missing.
  */
 export function identityOf(folder: string): string | undefined {
   try {
-    const { ino, dev, birthtimeNs, isDirectory } = readStats(folder);
-    if (!isDirectory) return undefined;
+    const stats = statSync(folder, { bigint: true });
+    const { ino, dev, birthtimeNs } = stats;
+    if (!stats.isDirectory()) return undefined;
     return birthtimeNs === 0n ? `device ${dev} number ${ino}` : `born ${birthtimeNs} number ${ino}`;
   } catch {
-    // It is not there, or cannot be looked at: then nothing of it can be run.
+    // Missing or inaccessible: no code of it can run.
     return undefined;
   }
 }
 
 /**
  * Describes a folder, so that it can be trusted together with everything below it.
- * @throws HostError `FOLDER_MISSING`; `FOLDER_TOO_WIDE` for a folder that holds what has nothing to do with one project.
+ * @throws HostError `FOLDER_MISSING`; `FOLDER_TOO_WIDE` for a folder that contains more than one project, such as a home
+ * folder.
  */
 export function describeFolder(folder: string): TrustedFolder {
   const identity = identityOf(folder);
@@ -47,20 +49,14 @@ export function describeFolder(folder: string): TrustedFolder {
   return { path, identity, trustedAt: new Date().toISOString() };
 }
 
-/** Whether trusting a folder would trust a whole home folder. */
+/** Whether a folder contains a whole home folder. */
 export function isTooWide(realFolder: string): boolean {
   return realFolder === dirname(realFolder) || isInside(realFolder, realPathOfDeepest(resolve(homedir())));
 }
 
-function readStats(folder: string): { ino: bigint; dev: bigint; birthtimeNs: bigint; isDirectory: boolean } {
-  const stats = statSync(folder, { bigint: true });
-  return { ino: stats.ino, dev: stats.dev, birthtimeNs: stats.birthtimeNs, isDirectory: stats.isDirectory() };
-}
-
 /**
- * The name under which approvals for a folder are kept: the root of the checkout that it is in, or else the folder
- * itself, with links followed. A home folder and the root of a file system never count as a checkout: with an approval
- * for one of them everything below would be approved.
+ * The id of a folder in approvals: the root of its checkout, or else the folder itself, with links resolved. A home folder and
+ * the root of a file system never count as a checkout, because an approval for one of them would cover everything below.
  */
 export function locationOf(directory: string): string {
   const start = realPathOf(resolve(directory));
@@ -75,7 +71,7 @@ function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // It does not exist, or not yet: its spelling must do.
+    // It does not exist yet, so its spelling is used.
     return path;
   }
 }

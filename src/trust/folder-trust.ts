@@ -7,24 +7,24 @@ import { fileState } from "./file-approvals.ts";
 import { identityOf, locationOf, type TrustedFolder } from "./folder-identity.ts";
 import { readTrustFile } from "./trust-file.ts";
 
-/** Folders that code may run from, or `true`: any. */
+/** Folders whose code may run, or `true` for any folder. */
 export type FolderChoice = true | readonly string[];
 
 export interface FolderTrustOptions {
   /** The user's `trust.json`. */
   readonly file: string;
-  /** The user's own folder for skillhost, of which everything may run. */
+  /** The user's own folder for skillhost, which is always trusted. */
   readonly home: string;
-  /** What somebody named for this program. */
+  /** The folders that are trusted for this process. */
   readonly named: FolderChoice;
 }
 
-/** `changed`: it was trusted, and another folder is at its path now. */
+/** `changed`: it was trusted, but another folder is at its path now. */
 export type FolderStanding = "named" | "own" | "trusted" | "changed" | "untrusted";
 
 /**
- * Says of which folders code may run: of those that were named for this program, those that the user trusts, and the user's
- * own. Trust of a folder covers what lies below it, also by a link that lies in it. What the user trusts is read again
+ * Decides from which folders code may run: those that were named for this process, those that the user trusts, and the user's
+ * own. Trust in a folder covers everything below it, including the targets of links in it. The user's trust file is read again
  * when it changes.
  */
 export class FolderTrust {
@@ -46,7 +46,7 @@ export class FolderTrust {
 
   standingOf(path: string): FolderStanding {
     if (this.#options.named === true) return "named";
-    // Most of what is asked for is named by its spelling: then nobody has to look where it really is.
+    // Most folders are named by the same spelling, so their real path need not be resolved.
     const spelled = resolve(path);
     if ([...this.#named].some((folder) => isInside(folder, spelled))) return "named";
     const names = namesOf(path);
@@ -58,7 +58,7 @@ export class FolderTrust {
     return kept.length > 0 ? "changed" : "untrusted";
   }
 
-  /** Has the code of a folder run for as long as this program does. */
+  /** Trusts a folder until this process ends. */
   name(folders: Iterable<string>): void {
     for (const folder of folders) for (const name of namesOf(folder)) this.#named.add(name);
   }
@@ -71,13 +71,13 @@ export class FolderTrust {
   }
 }
 
-/** Why nothing of a folder runs, and the one command that changes it. */
+/** The reason that no code of a folder runs, and the command that changes this. */
 export function untrustedFolder(folder: string): Diagnostic {
   const message = `No code in ${folder} was run, because this folder is not trusted yet. Review it, then run: ${trustCommand(folder)}`;
   return { severity: "error", code: "FOLDER_UNTRUSTED", file: folder, message };
 }
 
-/** The folder that has to be trusted before something in it may run: that of the program's project, else the one around it. */
+/** The folder that must be trusted before code in it may run: the root of this process's project, else the parent folder. */
 export function trustRootOf(path: string, workingDirectory: string): string {
   const project = locationOf(workingDirectory);
   return namesOf(path).some((name) => isInside(project, name)) ? project : locationOf(path);
@@ -88,7 +88,7 @@ export function trustCommand(folder: string): string {
 }
 
 /**
- * Reads the variable `SKILLHOST_TRUST`: 1 for whatever is found, or a list of absolute folders.
+ * Reads the variable `SKILLHOST_TRUST`: 1 for all folders, or a list of absolute folders.
  * @throws HostError `SKILLHOST_TRUST_INVALID`
  */
 export function readTrustVariable(value: string | undefined): FolderChoice {
@@ -102,13 +102,13 @@ export function readTrustVariable(value: string | undefined): FolderChoice {
   throw new HostError("SKILLHOST_TRUST_INVALID", message);
 }
 
-/** As it is spelled, and where it really is. */
+/** Its spelling and its real path. */
 function namesOf(path: string): readonly string[] {
   const spelled = resolve(path);
   try {
     return [...new Set([spelled, realpathSync.native(spelled)])];
   } catch {
-    // It is not there yet: there is nothing to run, and its spelling must do.
+    // It does not exist yet: it contains no code, and its spelling is used.
     return [spelled];
   }
 }

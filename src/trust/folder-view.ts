@@ -2,8 +2,8 @@ import type { Dirent } from "node:fs";
 import { dirname, sep } from "node:path";
 
 /**
- * What a folder held when it was checked. Whoever loads it looks here: nothing is looked up twice, and what came to lie
- * there since makes no difference.
+ * The content of a folder at the time of its check. The load reads from here, so that each file is read once and later changes
+ * have no effect.
  */
 export class FolderView {
   readonly #prefix: string;
@@ -15,7 +15,7 @@ export class FolderView {
     this.#prefix = folder + sep;
   }
 
-  /** Undefined, as for links: whoever wants to know looks at the disk. */
+  /** Undefined, also for links: the caller reads the disk. */
   kindOf(path: string): "file" | "folder" | "nothing" | undefined {
     const entry = this.#entries.get(path);
     if (entry === undefined) return this.#lists.has(dirname(path)) && path.startsWith(this.#prefix) && isExact ? "nothing" : undefined;
@@ -23,17 +23,20 @@ export class FolderView {
     return entry.isDirectory() ? "folder" : undefined;
   }
 
-  /** Undefined: there is no such folder, or it was not looked into. */
+  /** Undefined: the folder is missing or was not read. */
   entriesOf(folder: string): readonly Dirent[] | undefined {
     return this.#lists.get(folder);
   }
 
-  /** sha256 of a file's text as 64 hex digits; undefined also where a byte order mark, which is none of the text, was hashed as well. */
+  /**
+   * sha256 of a file's text as 64 hex digits; undefined also if the hashed bytes include a byte order mark, which is not part
+   * of the text.
+   */
   hashOf(file: string): string | undefined {
     return this.#hashes.get(file);
   }
 
-  /** Forgets it all: the folder is loaded, and from now on it is looked up on the disk. */
+  /** Forgets everything after the load: from now on the disk is read. */
   release(): void {
     for (const map of [this.#lists, this.#entries, this.#hashes]) map.clear();
   }
@@ -48,5 +51,5 @@ export class FolderView {
   }
 }
 
-// Elsewhere a file is also found by another spelling of its name.
+// On other systems a file is also found by other spellings of its name.
 const isExact = process.platform !== "darwin" && process.platform !== "win32";

@@ -20,7 +20,7 @@ export function isInInstalledPackage(realFolder: string): boolean {
   return false;
 }
 
-/** Whether a path has a folder in it that is named like those that packages are installed in. */
+/** Whether a path contains a folder named `node_modules`. */
 export function isBelowNodeModules(path: string): boolean {
   return path.split(sep).includes(modules);
 }
@@ -28,7 +28,7 @@ export function isBelowNodeModules(path: string): boolean {
 const modules = "node_modules";
 
 /**
- * The location of the package as locks name it, such as `node_modules/a/node_modules/@b/c`. Undefined when another
+ * The location of the package as in lock files, such as `node_modules/a/node_modules/@b/c`. Undefined when another
  * `node_modules` lies inside the package itself, where npm installed nothing.
  */
 function locationOf(segments: readonly string[]): string | undefined {
@@ -38,7 +38,7 @@ function locationOf(segments: readonly string[]): string | undefined {
   return isWhole ? segments.slice(0, end).join("/") : undefined;
 }
 
-// npm reads the first of these that exists; the last is all there is where a project keeps no lock of its own.
+// npm reads the first of these that exists; a project without its own lock has only the last one.
 const lockFiles = ["npm-shrinkwrap.json", "package-lock.json", join(modules, ".package-lock.json")];
 const maxLockBytes = 64 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
@@ -64,7 +64,7 @@ function locationsIn(project: string): ReadonlySet<string> {
   return none;
 }
 
-/** A lock that cannot be read lists nothing. An entry that is a link leads to a folder of the project, which is no package. */
+/** An unreadable lock lists nothing. A link entry refers to a folder of the project, which is not an installed package. */
 function readLocations(file: string): ReadonlySet<string> {
   const read = readTextFile(file, maxLockBytes);
   if (!read.ok) return none;
@@ -80,8 +80,8 @@ function readLocations(file: string): ReadonlySet<string> {
 }
 
 /**
- * Whether Git tracks a file in a folder, so that the folder came with the checkout and was not installed into it. An index
- * that cannot be read counts as one that tracks it. `realFolder` must have no links in it.
+ * Whether Git tracks a file in a folder, so that the folder came with the checkout and was not installed into it. An unreadable
+ * index counts as tracking it. `realFolder` must not contain links.
  * @internal Exported for tests.
  */
 export function isTrackedByGit(realFolder: string): boolean {
@@ -98,7 +98,7 @@ export function isTrackedByGit(realFolder: string): boolean {
 const maxIndexBytes = 256 * 1024 * 1024;
 const maxPointerBytes = 4_096;
 
-/** The checkout around a folder, with its index. */
+/** The checkout that contains a folder, with its index. */
 function checkoutOf(folder: string): { readonly top: string; readonly index: string } | undefined {
   for (let top = folder; ; top = dirname(top)) {
     const dotGit = join(top, ".git");
@@ -107,7 +107,7 @@ function checkoutOf(folder: string): { readonly top: string; readonly index: str
   }
 }
 
-/** Where the index is: worktrees and submodules have a `.git` file that names another directory. */
+/** The path of the index: worktrees and submodules have a `.git` file that names another directory. */
 function gitDirectory(dotGit: string): string {
   const read = readTextFile(dotGit, maxPointerBytes);
   const named = read.ok ? /^gitdir: (.+)$/m.exec(read.text)?.[1]?.trim() : undefined;
@@ -120,12 +120,12 @@ interface CachedIndex {
   readonly paths: readonly string[] | undefined;
 }
 
-// Hosts look at few checkouts; each entry holds only the paths that lie in folders named node_modules.
+// Hosts use few checkouts; each entry contains only the paths in folders named node_modules.
 const indexes = new LruMap<string, CachedIndex>(16);
 
 function pathsIn(index: string): readonly string[] | undefined {
   const state = stateOf(index);
-  // Nothing was ever added.
+  // No file was ever added.
   if (state === "absent") return [];
   const cached = indexes.get(index);
   if (cached?.state === state) return cached.paths;
@@ -140,15 +140,14 @@ function stateOf(file: string): string {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
     return stats === undefined ? "absent" : `${stats.ino} ${stats.size} ${stats.mtimeNs}`;
   } catch {
-    // It cannot be looked at, so it cannot be read either.
+    // It is inaccessible, so it cannot be read either.
     return "unreadable";
   }
 }
 
 /**
  * The tracked paths of an index that lie in a folder named `node_modules`, or that stand for a whole folder. Undefined: the
- * index has a form that is not read here (SHA-256 names, a split index) or is damaged.
- * Format: https://git-scm.com/docs/index-format
+ * index has an unsupported format (SHA-256 names, a split index) or is damaged. Format: https://git-scm.com/docs/index-format
  * @internal Exported for tests.
  */
 export function parseGitIndex(bytes: Uint8Array): readonly string[] | undefined {
@@ -185,11 +184,11 @@ function readEntry(
   const end = prefix && data.indexOf(0, prefix.end);
   if (prefix === undefined || end === undefined || end === -1) return undefined;
   const name = Buffer.concat([prefix.kept, data.subarray(prefix.end, end)]);
-  // Up to version 3 an entry is padded with NULs to a multiple of eight bytes, one at least.
+  // Up to version 3 an entry is padded with at least one NUL to a multiple of eight bytes.
   return { name, end: version === 4 ? end + 1 : at + Math.ceil((end + 1 - at) / 8) * 8 };
 }
 
-/** What an entry of version 4 keeps of the name before it: a number says how many bytes of that end are dropped. */
+/** The prefix that an entry of version 4 shares with the previous name: a number gives the bytes to drop from its end. */
 function readPrefix(data: Buffer, start: number, previous: Buffer): { readonly kept: Buffer; readonly end: number } | undefined {
   let [dropped, at] = [0, start];
   for (let byte = 0x80; byte & 0x80; at++) {
@@ -202,7 +201,7 @@ function readPrefix(data: Buffer, start: number, previous: Buffer): { readonly k
 
 const checksumBytes = 20;
 
-/** Whether extensions and a SHA-1 checksum follow to the very end, and none of them moves entries to another file. */
+/** Whether only extensions and a SHA-1 checksum follow, and no extension moves entries to another file. */
 function isWholeIndex(data: Buffer, from: number): boolean {
   let at = from;
   while (at + 8 <= data.length - checksumBytes) {

@@ -17,14 +17,14 @@ import { readTextFile } from "../io/read-bounded.ts";
 import type { SigningKey } from "./signature-statement.ts";
 import { formatKey, type PublicKey, parseKey, publicKeyOf } from "./trusted-keys.ts";
 
-/** A private key of the user's, as its file tells without being opened. */
+/** A private key of the user: the public fields of its file. */
 export interface StoredKey extends PublicKey {
   readonly file: string;
   /** ISO 8601. */
   readonly created: string;
-  /** Whether it takes a passphrase to use it. */
+  /** Whether it requires a passphrase. */
   readonly isLocked: boolean;
-  /** Whether others on this machine can read the file. */
+  /** Whether other users of this machine can read the file. */
   readonly isOpenToOthers: boolean;
 }
 
@@ -32,7 +32,7 @@ export function keysFolderIn(directory: string): string {
   return join(directory, "keys");
 }
 
-/** Makes a key pair and keeps it in a folder, for its owner alone; with a passphrase, encrypted. */
+/** Creates a key pair and stores it in a folder, readable only by its owner; encrypted if a passphrase is given. */
 export async function createPrivateKeyFile(folder: string, name: string, passphrase: string | undefined): Promise<StoredKey> {
   const { privateKey } = generateKeyPairSync("ed25519");
   const key = publicKeyOf(privateKey, name);
@@ -45,21 +45,21 @@ export async function createPrivateKeyFile(folder: string, name: string, passphr
   return { ...key, file, created, isLocked: passphrase !== undefined, isOpenToOthers: false };
 }
 
-/** The private keys in a folder, the oldest first. What is none is passed over. */
+/** The private keys in a folder, oldest first. Other files are skipped. */
 export function listPrivateKeys(folder: string): readonly StoredKey[] {
   const names = namesIn(folder).filter((name) => /^[0-9a-f]{32}\.json$/.test(name));
   const keys = names.flatMap((name) => readStored(join(folder, name))?.key ?? []);
   return keys.sort((a, b) => (a.created < b.created ? -1 : 1));
 }
 
-/** Opens a private key. @throws HostError `KEY_PASSPHRASE` when it needs another one, or one at all; `KEY_INVALID`. */
+/** Opens a private key. @throws HostError `KEY_PASSPHRASE` when the passphrase is missing or wrong; `KEY_INVALID`. */
 export function openPrivateKey({ file }: StoredKey, passphrase: string | undefined): SigningKey {
   const stored = readStored(file);
   if (stored === undefined) throw new HostError("KEY_INVALID", `${file} is not a private key. Create another with "skillhost keys new".`);
   const { key, value } = stored;
   const privateKey = toPrivateKey(isRecord(value["locked"]) ? unlock(value["locked"], passphrase) : String(value["private"]), file);
   const { id, name, bytes } = key;
-  // Somebody may have put another private key behind a public one.
+  // The private key may not belong to the public one of the file.
   if (publicKeyOf(privateKey, name).id !== id)
     throw new HostError("KEY_INVALID", `${file} contains a private key, but not the one of ${id}.`);
   return { publicKey: { id, name, bytes }, privateKey };
@@ -67,7 +67,7 @@ export function openPrivateKey({ file }: StoredKey, passphrase: string | undefin
 
 const format = "skillhost-key/1";
 const maxBytes = 16 * 1024;
-// About a tenth of a second and 64 MiB for each guess.
+// About a tenth of a second and 64 MiB per guess.
 const cost = { N: 65_536, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 const cipher = "aes-256-gcm";
 
@@ -90,7 +90,7 @@ function lock(secret: Buffer, passphrase: string): Readonly<Record<string, unkno
   };
 }
 
-/** Only what `lock` makes is opened: a file cannot ask for a weaker way, or for all memory. */
+/** Only the parameters of `lock` are accepted: a file cannot request weaker ones, or excessive memory. */
 function unlock(locked: Readonly<Record<string, unknown>>, passphrase: string | undefined): string {
   if (passphrase === undefined)
     throw new HostError("KEY_PASSPHRASE", "This key requires its passphrase. Enter it on the terminal, or set SKILLHOST_KEY_PASSPHRASE.");
@@ -124,7 +124,7 @@ function readStored(file: string): { readonly key: StoredKey; readonly value: Re
     const about = { file, created: value["created"], isLocked: isRecord(value["locked"]), isOpenToOthers };
     return { key: { ...parseKey(String(value["public"])), ...about }, value };
   } catch {
-    // Not a key file of ours: there is nothing to list.
+    // Not a key file of skillhost, so it is not listed.
     return undefined;
   }
 }
@@ -133,7 +133,7 @@ function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // No key was ever made.
+    // No key was created yet.
     return [];
   }
 }

@@ -10,7 +10,7 @@ import { diffToApprove } from "./pins/definition-diff.ts";
 import type { TrustMode } from "./trust-policy.ts";
 import { isKeyId, publicKeyOf, type TrustedKeys, toKeyObject } from "./trusted-keys.ts";
 
-/** A tool that a program or a client pushes. */
+/** A tool that a program or a client adds to a session. */
 interface PushedDefinition {
   readonly name: string;
   /** The signature of its definition, 64 hex digits. */
@@ -18,7 +18,7 @@ interface PushedDefinition {
   readonly definition: { readonly metadata?: unknown };
 }
 
-/** A pushed tool that waits for somebody to approve it. */
+/** A pushed tool that awaits approval. */
 export interface HeldPush {
   readonly name: string;
   readonly reason: "changed" | "new";
@@ -32,16 +32,16 @@ interface PushTrustOptions {
   readonly keys: TrustedKeys;
   readonly verified: VerifiedSignatures;
   readonly approvals: ApprovalStore;
-  /** Hears when something could not be kept. */
+  /** Called when a record could not be stored. */
   readonly onError: (error: Error) => void;
 }
 
-/** Decides which pushed tools may be offered: those that somebody trusted signed, and those that were approved as they are. */
+/** Decides which pushed tools may be offered: those signed by a trusted key, and those whose definition was approved. */
 export class PushTrust {
   readonly mode: TrustMode;
   readonly #options: PushTrustOptions;
   readonly #events: Emitter<{ approved: undefined }>;
-  /** What is written down for others to approve, and what a slow store was found to have. */
+  /** Records for approval by other programs, and answers of a slow store. */
   readonly #told = new Set<string>();
   readonly #approved = new Set<string>();
   #writing: Promise<void> = Promise.resolve();
@@ -52,7 +52,7 @@ export class PushTrust {
     this.#events = new Emitter(options.onError);
   }
 
-  /** Why a tool must not be offered, or with `warn` what is wrong with its signature. Undefined: nothing is. */
+  /** The reason that a tool must not be offered, or with `warn` the problem of its signature. Undefined: none. */
   judge({ name, contract, definition }: PushedDefinition, pusher: string): Diagnostic | undefined {
     if (this.mode === "off") return undefined;
     const envelope = readToolEnvelope(definition.metadata);
@@ -74,12 +74,12 @@ export class PushTrust {
     };
   }
 
-  /** Hears of approvals within this program. */
+  /** Notifies of approvals in this process. */
   subscribe(listener: () => void): Disposable {
     return this.#events.on("approved", listener);
   }
 
-  /** The tools that were pushed, by whichever program, and wait for somebody to approve them. */
+  /** The tools pushed by any program that await approval. */
   async held(): Promise<readonly HeldPush[]> {
     await this.#writing;
     const [waiting, approved] = await Promise.all([this.#list(heldKind), this.#list(approvedKind)]);
@@ -92,7 +92,7 @@ export class PushTrust {
     });
   }
 
-  /** Approves what waits, all of it or one tool. Gives how many that were. */
+  /** Approves all awaiting tools or one of them. Returns their number. */
   async approve(name: string | undefined): Promise<number> {
     const wanted = (await this.held()).filter((each) => name === undefined || each.name === name);
     for (const { name: id, digest, definition } of wanted) {
@@ -112,7 +112,7 @@ export class PushTrust {
     return wanted.length;
   }
 
-  /** Settles when what is held is written down. */
+  /** Settles when the withheld tools are recorded. */
   kept(): Promise<void> {
     return this.#writing;
   }
@@ -142,7 +142,7 @@ export class PushTrust {
     if (this.#approved.has(place)) return true;
     const found = this.#options.approvals.has({ kind: approvedKind, id: name, digest }, userOnly);
     if (typeof found === "boolean") return found;
-    // Whoever pushes does not wait; once the store has answered, those who listen push again.
+    // Pushing does not wait for the store; after its answer, listeners push again.
     found.then(
       (has) => {
         if (!has) return;
@@ -154,7 +154,7 @@ export class PushTrust {
     return false;
   }
 
-  /** Writes down what is held, so that it can be approved from elsewhere. */
+  /** Records withheld tools, so that another program can approve them. */
   #tell(id: string, contract: string, definition: unknown): void {
     const digest = `sha256:${contract}`;
     if (this.#told.has(placeOf(id, digest))) return;
@@ -188,10 +188,10 @@ function placeOf(name: string, digest: string): string {
   return `${digest} ${name}`;
 }
 
-/** Under which name a pushed tool carries its signature, in its `metadata`. */
+/** The key of a pushed tool's signature in its `metadata`. */
 export const toolSignatureField = "skillhost/signature";
 
-/** What somebody says of a tool by signing its contract. */
+/** The signature of a tool's contract. */
 interface ToolEnvelope {
   /** The id of the key. */
   readonly key: string;
@@ -202,13 +202,13 @@ interface ToolEnvelope {
   readonly signature: string;
 }
 
-/** The very bytes that are signed: of a tool by its name and the signature of its definition. */
+/** The signed bytes: the tool's name and the signature of its definition. */
 function toolEnvelopeBytes(tool: string, contract: string, { key, created, expires }: Omit<ToolEnvelope, "signature">): Buffer {
   const statement = { tool, contract, key, created, ...(expires !== undefined && { expires }) };
   return Buffer.from(`skillhost-tool-signature/1\n${canonicalJson(statement)}`, "utf8");
 }
 
-/** @throws HostError `KEY_INVALID` when it is no Ed25519 key. */
+/** @throws HostError `KEY_INVALID` for a key that is not Ed25519. */
 export function signContract(tool: string, contract: string, privateKey: KeyObject, expires: Date | undefined): ToolEnvelope {
   const about = {
     key: publicKeyOf(privateKey, "").id,
@@ -218,7 +218,7 @@ export function signContract(tool: string, contract: string, privateKey: KeyObje
   return { ...about, signature: sign(null, toolEnvelopeBytes(tool, contract, about), privateKey).toString("base64") };
 }
 
-/** Undefined: it carries none that could be read. */
+/** Undefined: it has no readable signature. */
 function readToolEnvelope(metadata: unknown): ToolEnvelope | undefined {
   const value = isRecord(metadata) && Object.hasOwn(metadata, toolSignatureField) ? metadata[toolSignatureField] : undefined;
   if (!isRecord(value)) return undefined;

@@ -7,15 +7,15 @@ import { writeFileAtomic } from "../io/atomic-write.ts";
 import { digestFolder, type FileDigest, isDigest, signatureFileName } from "./folder-digests.ts";
 import { isKeyId, type PublicKey } from "./trusted-keys.ts";
 
-/** What somebody says of a skill by signing it: these are its name, its files, and the contracts of its tools. */
+/** The signed statement about a skill: its name, its files, and the contracts of its tools. */
 export interface SignatureStatement {
   readonly skill: string;
-  /** Absent: its manifest gives none. */
+  /** Absent: its manifest has no version. */
   readonly version?: string;
-  /** ISO 8601, as the signer's clock had it. */
+  /** ISO 8601, by the signer's clock. */
   readonly created: string;
   readonly expires?: string;
-  /** The id of the key that it is signed with. */
+  /** The id of the signing key. */
   readonly key: string;
   /** Signatures of the definitions of its tools, by name. */
   readonly tools: ReadonlyMap<string, string>;
@@ -24,35 +24,44 @@ export interface SignatureStatement {
 
 type ReadSignature =
   | { readonly ok: true; readonly statement: SignatureStatement; readonly signature: Buffer }
-  /** `isNewer`: it is of a format or an algorithm that is not known here. */
+  /** `isNewer`: its format or algorithm is unknown to this version. */
   | { readonly ok: false; readonly isNewer: boolean; readonly why: string };
 
 const format = "skillhost-signature/1";
 const algorithm = "ed25519";
 const fields = ["format", "algorithm", "skill", "version", "created", "expires", "key", "tools", "files", "signature"];
 
-/** The very bytes that are signed. They begin with the format, so that no other text that a key signs can be taken for them. */
+/** The signed bytes. They begin with the format, so that no other text signed with the key can be mistaken for a statement. */
 export function signedBytes(statement: SignatureStatement): Buffer {
   return Buffer.from(`${format}\n${canonicalJson(toFields(statement))}`, "utf8");
 }
 
-/** A signature as the text of its file. */
+/** The text of a signature file. */
 function formatSignature(statement: SignatureStatement, signature: Uint8Array): string {
   const { files, ...rest } = toFields(statement);
   return `${JSON.stringify({ ...rest, files, signature: Buffer.from(signature).toString("base64") }, undefined, 1)}\n`;
 }
 
-/** Reads the text of a signature file. Nothing in it is believed by that; whoever wrote it may be anybody. */
+/** Reads the text of a signature file, without verifying it. */
 export function parseSignature(text: string): ReadSignature {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // What the parser says of a stranger's text helps nobody.
+    // The parser's message about an untrusted text is not helpful.
     return damaged("it is not valid JSON, or is incomplete");
   }
   if (!isRecord(value)) return damaged("it is not an object");
-  if (value["format"] !== format || value["algorithm"] !== algorithm) return newer(value);
+  if (value["format"] !== format || value["algorithm"] !== algorithm) {
+    const { format: given, algorithm: how } = value;
+    const isOurs = typeof given === "string" && given.startsWith("skillhost-signature/");
+    if (!isOurs || typeof how !== "string") return damaged(`its format must be ${shown(format)} and its algorithm ${shown(algorithm)}`);
+    return {
+      ok: false,
+      isNewer: true,
+      why: `its format is ${shown(given)} with ${shown(how)}, but only ${format} with ${algorithm} is supported`,
+    };
+  }
   const unknown = Object.keys(value).find((key) => !fields.includes(key));
   if (unknown !== undefined) return damaged(`it has the unknown key ${shown(unknown)}`);
   return readFields(value);
@@ -104,16 +113,6 @@ function toFields({ skill, version, created, expires, key, tools, files }: Signa
   };
 }
 
-function newer({ format: given, algorithm: how }: Readonly<Record<string, unknown>>): ReadSignature {
-  const isOurs = typeof given === "string" && given.startsWith("skillhost-signature/");
-  if (!isOurs || typeof how !== "string") return damaged(`its format must be ${shown(format)} and its algorithm ${shown(algorithm)}`);
-  return {
-    ok: false,
-    isNewer: true,
-    why: `its format is ${shown(given)} with ${shown(how)}, but only ${format} with ${algorithm} is supported`,
-  };
-}
-
 function damaged(why: string): ReadSignature {
   return { ok: false, isNewer: false, why };
 }
@@ -148,10 +147,10 @@ export interface SignRequest {
 
 export type Signed =
   | { readonly ok: true; readonly file: string; readonly statement: SignatureStatement }
-  /** Nothing was written. */
+  /** No signature was written. */
   | { readonly ok: false; readonly problems: readonly Diagnostic[] };
 
-/** Signs files of a folder as they are now, and writes the signature beside them. */
+/** Signs the current files of a folder, and writes the signature into it. */
 export async function signFolder(folder: string, request: SignRequest, { publicKey, privateKey }: SigningKey): Promise<Signed> {
   const { files, problems } = digestFolder(folder, { only: request.only });
   if (problems.length > 0) return { ok: false, problems };

@@ -10,44 +10,44 @@ import type { SignatureStatement } from "./signature-statement.ts";
 import { type SkillScope, scopeOfFolder, type TrustMode, type TrustPolicy, trustModes, wordFor } from "./trust-policy.ts";
 import type { TrustedKeys } from "./trusted-keys.ts";
 
-/** How a skill stands, for people who look at it. */
+/** The signature status of a skill, for display. */
 export interface TrustState {
   readonly scope: SkillScope;
   readonly mode: TrustMode;
-  /** `invalid`: there is a signature, and it is not right about this folder or of nobody who is trusted. */
+  /** `invalid`: the signature does not match this folder, or is not from a trusted key. */
   readonly status: "signed" | "unsigned" | "invalid";
-  /** The key that the signature names, with its owner's name where it is trusted. */
+  /** The key of the signature, with its owner's name if the key is trusted. */
   readonly key?: { readonly id: string; readonly name: string };
   readonly signedAt?: string;
   readonly expires?: string;
 }
 
-/** What came of looking at a folder before anything of it is used. */
+/** The result of checking a folder before its use. */
 export interface Admission {
-  /** `refused`: nothing of it may run. */
+  /** `refused`: no code of it may run. */
   readonly kind: "admitted" | "refused";
   readonly state: TrustState;
   readonly diagnostics: readonly Diagnostic[];
-  /** Every file that was looked at: when one of them changes, the folder has to be looked at again. */
+  /** All checked files: when one of them changes, the folder must be checked again. */
   readonly files: ReadonlySet<string>;
-  /** What of the name, the version and the contracts of its tools is not as it was signed. */
+  /** The differences of name, version and tool contracts from the signed ones. */
   identityFault(name: string, version: string | undefined): Diagnostic | undefined;
-  /** `signature`: absent for a definition that stands in a signed file, so that it cannot be another one. */
+  /** `signature`: absent for a definition in a signed file, which cannot change. */
   toolFault(name: string, signature?: string): Diagnostic | undefined;
-  /** What was found in the folder, for whoever loads it now. Absent: nothing that is certain. */
+  /** The content of the folder, for the subsequent load. Absent: not certain. */
   readonly view?: FolderView;
-  /** The bytes that were checked, for whoever loads the folder now. */
+  /** The checked bytes, for the subsequent load. */
   readonly guard?: FileGuard;
-  /** Present where the signature is required: the only files of the skill that may be used, now and later. */
+  /** Present if the signature is required: the only files of the skill that may be used, now and later. */
   readonly tree?: CheckedFolder;
-  /** The load is over. Not taken: what was admitted before is what holds. */
+  /** Ends the load. If it was not published, the previous version stays admitted. */
   conclude(isTaken: boolean): void;
 }
 
 export interface SkillTrust {
-  /** Undefined: nobody asked for this folder to be looked at. */
+  /** Undefined: no check is required for this folder. */
   admit(folder: string, options?: { readonly scope?: SkillScope }): Admission | undefined;
-  /** A folder is a skill no longer. */
+  /** The folder is no longer a skill. */
   forget(folder: string): void;
 }
 
@@ -58,14 +58,14 @@ export interface SkillTrustOptions {
   readonly now?: () => number;
 }
 
-/** Looks at the signatures of skills as a policy has it. */
+/** Checks the signatures of skills by a policy. */
 export function createSkillTrust(options: SkillTrustOptions): SkillTrust {
   return new FolderSignatures(options);
 }
 
 class FolderSignatures implements SkillTrust {
   readonly #options: SkillTrustOptions;
-  /** What serves, by folder. */
+  /** The admitted version, by folder. */
   readonly #serving = new Map<string, CheckedFolder>();
   readonly #realPathOf = createRealPaths();
 
@@ -126,8 +126,8 @@ class FolderSignatures implements SkillTrust {
   }
 
   /**
-   * By where the folder really lies, unless its own path is held to a signature: what the path leads to may be exchanged at any
-   * moment, the path is what somebody configured.
+   * By the real path of the folder, unless its configured path requires a signature: the target of a path can be replaced at
+   * any time, while the path is what the user configured.
    */
   #standingOf(folder: string, given: SkillScope | undefined): Standing {
     const real = this.#standingAt(this.#realPathOf(folder), given);
@@ -141,7 +141,7 @@ class FolderSignatures implements SkillTrust {
     return { scope, mode: scope === undefined ? "off" : wordFor(trustModes, this.#options.policy, scope, path) };
   }
 
-  /** The one that serves if it vouches for the same files, so that what was made of these can stay. */
+  /** The admitted version if its signature covers the same files, so that modules loaded from these can stay. */
   #treeOf(folder: string, statement: SignatureStatement): CheckedFolder {
     const { now = Date.now } = this.#options;
     const tree = new CheckedFolder(folder, { ...statement, now });
@@ -150,7 +150,7 @@ class FolderSignatures implements SkillTrust {
   }
 }
 
-// Where package managers put this package, or a link to it.
+// The locations at which package managers install or link this package.
 const OWN_NAME = /[\\/]node_modules[\\/]skillhost[\\/]/;
 
 interface Standing {
@@ -169,14 +169,14 @@ type StatePart = Omit<TrustState, "scope" | "mode">;
 function unsigned(about: About): Admission {
   const { folder, mode, scope } = about;
   const isRequired = mode === "require";
-  // Most skills are not, and who is warned of each of them learns to look away.
+  // Most skills are unsigned, and a warning for each would train users to ignore warnings.
   if (!isRequired) return base(about, "admitted", { status: "unsigned" }, [], []);
   const advice = `The policy requires signatures for skills of the scope "${scope}". Sign it with "skillhost sign", or ask its author to.`;
   const message = `This skill is not signed, so changes to its files cannot be detected. ${advice}`;
   return base(about, "refused", { status: "unsigned" }, [{ severity: "error", code: "TRUST_UNSIGNED", file: folder, message }], []);
 }
 
-/** Under `warn` it loads all the same. */
+/** With `warn` it loads nevertheless. */
 function refusal(about: About, state: StatePart, faults: readonly Diagnostic[], files: Iterable<string> = []): Admission {
   const isRequired = about.mode === "require";
   const told = faults.map((fault): Diagnostic => ({ ...fault, severity: isRequired ? "error" : "warning" }));
@@ -235,7 +235,7 @@ function toolFault(
   return { severity: mode === "require" ? "error" : "warning", code: "TRUST_TOOL_CHANGED", file: join(folder, signatureFileName), message };
 }
 
-/** Where folders really lie. Those of one parent are looked at one after another, so what was found of it serves for a moment. */
+/** Real paths of folders. Siblings are checked in sequence, so the result of their parent is cached briefly. */
 function createRealPaths(): (folder: string) => string {
   let parent = { path: "", real: "", until: 0 };
   return (folder) => {
@@ -246,7 +246,7 @@ function createRealPaths(): (folder: string) => string {
       if (parent.path !== path || parent.until < now) parent = { path, real: realpathSync.native(path), until: now + 100 };
       return join(parent.real, basename(folder));
     } catch {
-      // Gone, or not to be looked at: loading it will say so.
+      // Missing or inaccessible: loading reports it.
       return folder;
     }
   };

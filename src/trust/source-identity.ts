@@ -4,8 +4,8 @@ import { isRecord } from "../base/json.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 
 /**
- * What makes a skill or a plugin this one, whatever it calls itself: where it really lies, whose signature it carries, and
- * which installed package it is part of. An approval is bound to this text, so two sources of one name share none.
+ * The identity of a skill or plugin, independent of its name: its real path, the key of its signature, and its installed
+ * package. Approvals are bound to this text, so two sources with the same name share none.
  */
 export function sourceIdentity(path: string, { signedBy }: { readonly signedBy?: string | undefined } = {}): string {
   const real = realPathOf(path);
@@ -16,12 +16,12 @@ function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // It went meanwhile: loading it reports that.
+    // It was removed: loading reports that.
     return path;
   }
 }
 
-/** The package that a path belongs to. The lock that npm keeps beside installed packages tells its integrity. */
+/** The package of a path. Its integrity is read from the lock that npm keeps beside installed packages. */
 function packageOf(path: string): { readonly package?: string; readonly integrity?: string } {
   const parts = path.split(sep);
   const at = parts.lastIndexOf("node_modules");
@@ -56,7 +56,7 @@ function lockedPackage(folder: readonly string[]): LockedPackage | undefined {
 const maxLockBytes = 64 * 1024 * 1024;
 const maxManifestBytes = 1024 * 1024;
 
-/** The lock read last: the skills of one project ask for the same one. */
+/** The last lock: skills of the same project use the same one. */
 let lastLock: { readonly state: string; readonly packages: Readonly<Record<string, unknown>> | undefined } | undefined;
 
 function readLock(modules: string): Readonly<Record<string, unknown>> | undefined {
@@ -82,7 +82,7 @@ function readJson(file: string, maxBytes: number): Readonly<Record<string, unkno
     const value: unknown = JSON.parse(read.text);
     return isRecord(value) ? value : undefined;
   } catch {
-    // Not JSON: the path alone is the identity.
+    // Not JSON: the identity is only the path.
     return undefined;
   }
 }

@@ -10,7 +10,7 @@ import { describeFolder, type TrustedFolder } from "./folder-identity.ts";
 import { type PolicyPart, readDefinitions, readPolicy, readProvenance } from "./trust-policy.ts";
 import { formatKey, isKeyId, type PublicKey, parseKey, type Revocation } from "./trusted-keys.ts";
 
-/** What a user trusts, as it stands in `trust.json` of their folder. */
+/** The content of `trust.json` in the user's folder. */
 export interface TrustFile extends PolicyPart {
   readonly keys?: readonly TrustedKey[] | undefined;
   readonly revoked?: readonly Revocation[] | undefined;
@@ -28,8 +28,8 @@ export function trustFileIn(directory: string): string {
 }
 
 /**
- * Reads what a user trusts; a file that is not there says nothing.
- * @throws HostError `TRUST_FILE_INVALID`: going on without it would check less than the user asked for.
+ * Reads the user's trust file; a missing file is empty.
+ * @throws HostError `TRUST_FILE_INVALID`: ignoring it would check less than the user requires.
  */
 export function readTrustFile(file: string): TrustFile {
   const read = readTextFile(file, maxBytes);
@@ -44,7 +44,7 @@ export function readTrustFile(file: string): TrustFile {
   }
 }
 
-/** Changes the file; of several programs that do, one at a time. @throws HostError `TRUST_FILE_INVALID`, `TRUST_FILE_BUSY`. */
+/** Changes the file, under a lock against other programs. @throws HostError `TRUST_FILE_INVALID`, `TRUST_FILE_BUSY`. */
 export async function changeTrustFile(file: string, change: (before: TrustFile) => TrustFile): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const taken = await takeFileLock(`${file}.lock`);
@@ -62,7 +62,7 @@ export async function changeTrustFile(file: string, change: (before: TrustFile) 
   }
 }
 
-/** Keeps that a folder is trusted, as it is now. @throws HostError `FOLDER_MISSING`, `FOLDER_TOO_WIDE`, and as `changeTrustFile`. */
+/** Adds a folder, as it is now, to the trusted ones. @throws HostError `FOLDER_MISSING`, `FOLDER_TOO_WIDE`, and as `changeTrustFile`. */
 export async function trustFolderIn(file: string, folder: string): Promise<TrustedFolder> {
   const described = describeFolder(folder);
   await changeTrustFile(file, (before) => ({

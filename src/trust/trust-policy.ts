@@ -8,15 +8,15 @@ import { isBelowNodeModules, isInInstalledPackage } from "./installed-packages.t
 import type { PinPolicy } from "./pins/pins.ts";
 
 /**
- * Whether signatures are looked at. `off`: they are not. `warn`: what is wrong is told, and everything loads.
- * `require`: what is not signed by somebody trusted, byte for byte, does not run.
+ * Whether signatures are checked. `off`: no check. `warn`: problems are reported, and everything loads. `require`: only content
+ * that is signed by a trusted key, byte for byte, runs.
  */
 export type TrustMode = "off" | "warn" | "require";
 
 /**
- * Where something comes from. `user`: skills in the user's own folder for skillhost. `package`: skills of packages that
- * npm installed, as the project's lock says. `project`: all other skills. `external`: tools that a program or a client
- * pushes into a session.
+ * The origin of a skill or tool. `user`: skills in the user's own folder for skillhost. `package`: skills of packages that npm
+ * installed, by the project's lock. `project`: all other skills. `external`: tools that a program or a client pushes into a
+ * session.
  */
 export type TrustScope = "user" | "project" | "package" | "external";
 
@@ -28,30 +28,30 @@ export const pinPolicies: readonly PinPolicy[] = ["off", "first-use", "require"]
 export type TrustPolicy = Readonly<Record<TrustScope, TrustMode>>;
 export type DefinitionPolicy = Readonly<Record<SkillScope, PinPolicy>>;
 
-/** What is to be proven of where an npm package was built. */
+/** The required provenance of an npm package. */
 export interface ProvenanceRule {
   /** Whether a package without provenance is refused. */
   readonly mode: TrustMode;
-  /** The repository that it must be built from, such as `https://github.com/acme/skills`. */
+  /** The required repository, such as `https://github.com/acme/skills`. */
   readonly repository?: string | undefined;
-  /** The workflow in it, such as `.github/workflows/release.yml`. */
+  /** The required workflow in it, such as `.github/workflows/release.yml`. */
   readonly workflow?: string | undefined;
 }
 
-/** A part of a policy, as somebody gives it. */
+/** A partial policy from one source of settings. */
 export interface PolicyPart {
   readonly policy?: Partial<TrustPolicy> | undefined;
   readonly definitions?: Partial<DefinitionPolicy> | undefined;
   readonly provenance?: Readonly<Record<string, ProvenanceRule>> | undefined;
 }
 
-/** What holds where nobody says anything: people's own files are theirs, and of packages it is told what is wrong. */
+/** The default: users trust their own files, and problems of packages are reported. */
 export const defaultPolicy: TrustPolicy = Object.freeze({ user: "off", project: "off", package: "warn", external: "off" });
 export const defaultDefinitions: DefinitionPolicy = Object.freeze({ user: "off", project: "off", package: "off" });
 
 /**
- * A part of a policy with what follows from it. Whoever asks for more of a project's skills asks for it of its packages too,
- * unless the same part says otherwise: both come with the checkout.
+ * A partial policy with implied values. A stricter mode for a project's skills also applies to its packages, unless the same
+ * part sets another one, because both come with the checkout.
  */
 export function withRaisedScopes({ policy, definitions, provenance }: PolicyPart): PolicyPart {
   return {
@@ -61,7 +61,7 @@ export function withRaisedScopes({ policy, definitions, provenance }: PolicyPart
   };
 }
 
-/** Two that both hold: of each scope the stricter word. */
+/** Combines two policies: the stricter mode per scope. */
 export function stricterPolicy(a: PolicyPart, b: PolicyPart): PolicyPart {
   return {
     policy: stricterBy(trustModes, a.policy, b.policy),
@@ -70,10 +70,7 @@ export function stricterPolicy(a: PolicyPart, b: PolicyPart): PolicyPart {
   };
 }
 
-/**
- * What a file that comes with a project may ask for: only what is stricter than it would be without. Who checks out a
- * project must not have less checked by that.
- */
+/** The effective part of a policy in a project's file: only stricter settings, so that a checkout cannot reduce the checks. */
 export function onlyStricter({ policy = {}, definitions = {}, provenance = {} }: PolicyPart): PolicyPart {
   return {
     policy: above(trustModes, policy, defaultPolicy),
@@ -82,7 +79,7 @@ export function onlyStricter({ policy = {}, definitions = {}, provenance = {} }:
   };
 }
 
-/** Whose a skill is, by where its folder really lies. Undefined: it came with this very package, like the host itself. */
+/** The scope of a skill by its real path. Undefined: a bundled skill of this package. */
 export function scopeOfFolder(realFolder: string): SkillScope | undefined {
   if (ownPackage !== undefined && isInside(ownPackage, realFolder)) return undefined;
   if (isInside(join(skillhostHome(), "skills"), realFolder)) return "user";
@@ -90,8 +87,8 @@ export function scopeOfFolder(realFolder: string): SkillScope | undefined {
 }
 
 /**
- * What holds for a folder of this scope. What lies in a `node_modules` that no lock of npm accounts for may be a package of
- * another package manager or a part of the checkout, so the stricter of both words holds.
+ * The mode of a folder in this scope. A folder in `node_modules` that no npm lock lists may be a package of another package
+ * manager or part of the checkout, so the stricter of both modes applies.
  */
 export function wordFor<T extends string>(
   order: readonly T[],
@@ -103,10 +100,10 @@ export function wordFor<T extends string>(
   return strictest(order, words.project, words.package) ?? words.project;
 }
 
-// In a checkout of its own, skills are those of a project.
+// In a checkout of skillhost itself, skills belong to the project.
 const ownPackage: string | undefined = /^.*[\\/]node_modules[\\/]skillhost(?=[\\/])/.exec(fileURLToPath(import.meta.url))?.[0];
 
-// Finding it out takes a while, and every skill is held against it.
+// Cached, because it is slow to compute and checked for every skill.
 let usualHome: string | undefined;
 
 /** The user's own folder for skillhost. */
@@ -154,7 +151,7 @@ function raised<K extends string, T extends string>(
   return { ...given, package: strictest(order, given.project, usual.package) };
 }
 
-/** Both rules for a package hold: the stricter mode, and what either names; where both name one, the first part's. */
+/** Combines two rules for a package: the stricter mode, and the fields of both; the first rule takes precedence. */
 function joinRules(a: PolicyPart["provenance"] = {}, b: PolicyPart["provenance"] = {}): Readonly<Record<string, ProvenanceRule>> {
   const joined = new Map(Object.entries(a));
   for (const [pattern, rule] of Object.entries(b)) {
@@ -167,7 +164,7 @@ function joinRules(a: PolicyPart["provenance"] = {}, b: PolicyPart["provenance"]
 const readMode: (value: unknown, path: string) => TrustMode = readOneOf(trustModes);
 const readPins: (value: unknown, path: string) => PinPolicy = readOneOf(pinPolicies);
 
-/** A mode for each scope, or one for all. */
+/** A mode per scope, or one for all scopes. */
 export function readPolicy(value: unknown, path: string): Partial<TrustPolicy> {
   if (typeof value === "string") {
     const mode = readMode(value, path);
@@ -184,7 +181,7 @@ export function readDefinitions(value: unknown, path: string): Partial<Definitio
   return fieldsReader<Partial<DefinitionPolicy>>({ user: readPins, project: readPins, package: readPins })(value, path);
 }
 
-/** Rules by the name of a package, `@scope/*`, or `*`. A rule may be a mode alone. */
+/** Rules by package name, `@scope/*`, or `*`. A rule may be only a mode. */
 export function readProvenance(value: unknown, path: string): Readonly<Record<string, ProvenanceRule>> {
   if (!isRecord(value)) return mustBe(path, "an object of rules by package");
   return Object.fromEntries(Object.entries(value).map(([name, rule]) => [name, readRule(rule, `${path}.${name}`)]));

@@ -30,13 +30,13 @@ import { createTrustedKeys, parseKeyList, type TrustedKeys } from "./trusted-key
 export interface TrustOptions {
   /** When signatures are looked at, for all scopes or by scope. Default: `warn` for packages, else `off`. */
   readonly policy?: TrustMode | Partial<TrustPolicy> | undefined;
-  /** When the definitions of skills' tools are believed, as `mcp.pins` has it for servers. Default: `off`, always. */
+  /** When the tool definitions of skills are trusted, like `mcp.pins` for servers. Default: `off`, which trusts all. */
   readonly definitions?: PinPolicy | Partial<DefinitionPolicy> | undefined;
-  /** What is asked of where npm packages were built, by name, `@scope/*` or `*`. Default: nothing. */
+  /** The required provenance of npm packages, by name, `@scope/*` or `*`. Default: nothing. */
   readonly provenance?: Readonly<Record<string, TrustMode | ProvenanceRule>> | undefined;
-  /** Public keys, as `skillhost keys export` prints them, that are trusted beside the user's own. */
+  /** Public keys, as printed by `skillhost keys export`, that are trusted in addition to the user's own. */
   readonly keys?: readonly string[] | undefined;
-  /** The only keys that skills of the project and of packages may be signed with. They are not trusted by being named here. */
+  /** The only keys that skills of the project and of packages may be signed with. Naming a key here does not make it trusted. */
   readonly onlyKeys?: readonly string[] | undefined;
   /**
    * The folders whose code may run, beside those that the user trusts (`skillhost trust`, `SKILLHOST_TRUST`) and the user's own;
@@ -48,22 +48,22 @@ export interface TrustOptions {
   readonly directory?: string | undefined;
 }
 
-/** What holds: what a program, a configuration and the user have asked for, the strictest of each. */
+/** The effective settings: the strictest of those of the program, the configuration and the user. */
 export interface TrustSettings {
   readonly policy: TrustPolicy;
   readonly definitions: DefinitionPolicy;
   readonly keys: TrustedKeys;
   readonly verified: VerifiedSignatures;
-  /** Undefined: no signature of a skill is ever looked at. */
+  /** Undefined: signatures of skills are never checked. */
   readonly skills: SkillTrust | undefined;
-  /** When the definitions of tools of a skill in this folder are believed. */
+  /** When the tool definitions of a skill in this folder are trusted. */
   definitionsFor(folder: string): PinPolicy;
-  /** What is asked of where an npm package was built. Undefined: nothing. */
+  /** The required provenance of an npm package. Undefined: none. */
   provenanceRule(packageName: string): ProvenanceRule | undefined;
 }
 
 /**
- * Puts together what is trusted. The user's file is read, so that neither a program nor a project can have less checked.
+ * Resolves the trust settings. The user's file is always read, so that neither a program nor a project can reduce the checks.
  * @throws HostError `TRUST_FILE_INVALID`, `KEY_INVALID`.
  */
 export function loadTrustSettings({
@@ -101,7 +101,7 @@ export function loadTrustSettings({
   };
 }
 
-/** The same with every word spelled out. */
+/** The settings with all defaults applied. */
 function toPart({ policy, definitions, provenance }: TrustOptions): PolicyPart {
   return {
     policy: policy === undefined ? undefined : readPolicy(policy, "trust.policy"),
@@ -114,7 +114,7 @@ function realPathOf(folder: string): string {
   try {
     return realpathSync.native(folder);
   } catch {
-    // Gone: it will not be loaded.
+    // Missing: it will not be loaded.
     return folder;
   }
 }

@@ -1,16 +1,16 @@
 import { createHash, createPublicKey, type KeyObject } from "node:crypto";
 import { errorMessage, HostError } from "../base/errors.ts";
 
-/** Which keys are believed here. */
+/** The trusted keys. */
 export interface TrustedKeys {
   readonly all: readonly PublicKey[];
-  /** A key that is trusted, by its id. */
+  /** The trusted key with an id. */
   find(id: string): PublicKey | undefined;
-  /** Why and when a key was revoked; undefined: it was not. */
+  /** The reason and time of a revocation; undefined: not revoked. */
   revoked(id: string): string | undefined;
-  /** Whether a project, if it names keys at all, names this one. */
+  /** Whether the project accepts this key: it names the key, or names none. */
   isExpected(id: string): boolean;
-  /** A key that the project names. */
+  /** The key with an id that the project names. */
   expected(id: string): PublicKey | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface Revocation {
 interface TrustedKeysParts {
   readonly keys: readonly PublicKey[];
   readonly revoked: readonly Revocation[];
-  /** The only keys that the skills of a project may be signed with; undefined: any that is trusted. */
+  /** The only keys accepted for the skills of a project; undefined: all trusted keys. */
   readonly onlyKeys?: readonly PublicKey[] | undefined;
 }
 
@@ -44,7 +44,7 @@ export function createTrustedKeys({ keys, revoked, onlyKeys }: TrustedKeysParts)
   };
 }
 
-/** Keys given as texts in options. @throws HostError `KEY_INVALID` naming the place. */
+/** Keys from options. @throws HostError `KEY_INVALID` naming the option. */
 export function parseKeyList(texts: readonly string[], place: string): readonly PublicKey[] {
   return texts.map((text, index) => {
     try {
@@ -55,18 +55,18 @@ export function parseKeyList(texts: readonly string[], place: string): readonly 
   });
 }
 
-/** A public key that signatures can be held against. */
+/** A public key for verifying signatures. */
 export interface PublicKey {
   /** 32 hex digits: the first half of the sha256 of the key. */
   readonly id: string;
-  /** What its owner calls it; nothing depends on it. */
+  /** A descriptive name without effect. */
   readonly name: string;
   /** The 32 bytes of the key, base64. */
   readonly bytes: string;
 }
 
 const line = /^ed25519 ([A-Za-z0-9+/]{43}=)(?: ([^\r\n]{0,200}))?$/;
-// What stands before the 32 bytes in the usual encoding of an Ed25519 key (RFC 8410).
+// The prefix of the 32 bytes in the DER encoding of an Ed25519 key (RFC 8410).
 const prefix: Buffer = Buffer.from("302a300506032b6570032100", "hex");
 
 /** A key as one line: `ed25519 <base64> <name>`. */
@@ -75,18 +75,25 @@ export function formatKey({ bytes, name }: PublicKey): string {
 }
 
 /**
- * Reads a public key: a line as `formatKey` makes it, or PEM.
+ * Reads a public key: a line in the format of `formatKey`, or PEM.
  * @throws HostError `KEY_INVALID`.
  */
 export function parseKey(text: string): PublicKey {
   const trimmed = text.trim();
-  if (trimmed.startsWith("-----BEGIN PUBLIC KEY-----")) return fromPem(trimmed);
+  if (trimmed.startsWith("-----BEGIN PUBLIC KEY-----")) {
+    try {
+      return publicKeyOf(createPublicKey(trimmed), "");
+    } catch (error) {
+      if (error instanceof HostError) throw error;
+      throw new HostError("KEY_INVALID", `Not a public key: ${errorMessage(error)}. Use one as "skillhost keys export" prints it.`);
+    }
+  }
   const [, bytes, name = ""] = line.exec(trimmed) ?? [];
   if (bytes === undefined || Buffer.from(bytes, "base64").toString("base64") !== bytes) throw invalid();
   return toPublicKey(Buffer.from(bytes, "base64"), name.trim());
 }
 
-/** The keys in a text of one a line; empty lines and those that begin with # do not count. @throws HostError `KEY_INVALID`. */
+/** The keys of a text, one per line; empty lines and lines that begin with # are ignored. @throws HostError `KEY_INVALID`. */
 export function parseKeys(text: string): readonly PublicKey[] {
   if (text.trimStart().startsWith("-----BEGIN")) return [parseKey(text)];
   const lines = text.split(/\r?\n/).map((each) => each.trim());
@@ -97,7 +104,7 @@ function toPublicKey(bytes: Buffer, name: string): PublicKey {
   return Object.freeze({ id: keyIdOf(bytes), name, bytes: bytes.toString("base64") });
 }
 
-/** The key of a `KeyObject`. @throws HostError `KEY_INVALID` when it is no Ed25519 key. */
+/** The key of a `KeyObject`. @throws HostError `KEY_INVALID` for a key that is not Ed25519. */
 export function publicKeyOf(key: KeyObject, name: string): PublicKey {
   if (key.asymmetricKeyType !== "ed25519") throw invalid();
   const spki = (key.type === "private" ? createPublicKey(key.export({ type: "pkcs8", format: "pem" })) : key).export({
@@ -107,7 +114,7 @@ export function publicKeyOf(key: KeyObject, name: string): PublicKey {
   return toPublicKey(spki.subarray(prefix.length), name);
 }
 
-/** What Node.js verifies with. */
+/** The `KeyObject` for verification in Node.js. */
 export function toKeyObject({ bytes }: PublicKey): KeyObject {
   return createPublicKey({ key: Buffer.concat([prefix, Buffer.from(bytes, "base64")]), format: "der", type: "spki" });
 }
@@ -118,15 +125,6 @@ export function isKeyId(value: unknown): value is string {
 
 function keyIdOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex").slice(0, 32);
-}
-
-function fromPem(text: string): PublicKey {
-  try {
-    return publicKeyOf(createPublicKey(text), "");
-  } catch (error) {
-    if (error instanceof HostError) throw error;
-    throw new HostError("KEY_INVALID", `Not a public key: ${errorMessage(error)}. Use one as "skillhost keys export" prints it.`);
-  }
 }
 
 function invalid(): HostError {

@@ -6,43 +6,42 @@ import { type FrontMatter, parseFrontMatter } from "../skills/front-matter.ts";
 import { booleanField, type FieldWarning, textField, toolListField } from "../skills/front-matter-fields.ts";
 import { maxDocumentBytes } from "../text/limits.ts";
 
-/** An agent as a file describes it: the options of a session's custom agent, and what its file says beyond them. */
+/** An agent file: the options of a session's custom agent, and the fields beyond them. */
 interface AgentFile {
-  /** What it is selected by: the front matter's name, or the file's where that is words for people. */
+  /** The name that selects it: the front matter's name, or the file's name when the former is a title. */
   readonly name: string;
   readonly displayName?: string;
   readonly description?: string;
   readonly prompt: string;
-  /** Names and patterns as sessions know them. Absent: all. */
+  /** Tool names and patterns of a session. Absent: all. */
   readonly tools?: readonly string[];
-  /** By name, as a session takes them: literal. */
+  /** By name, with literal values, as a session accepts them. */
   readonly mcpServers?: Readonly<Record<string, unknown>>;
   readonly skills?: readonly string[];
   readonly model?: string;
   readonly reasoningEffort?: string;
-  /** False: the model is not offered to start it. */
+  /** False: it is not offered to the model. */
   readonly infer?: boolean;
 }
 
 export interface ParsedAgent {
   /** Absent: the file describes no agent. */
   readonly agent?: AgentFile;
-  /** Patterns of the tools that it must not have. Who cannot keep them from it should not use it. */
+  /** Patterns of tools that it must not have. A host that cannot exclude them should not use the agent. */
   readonly excludedTools: readonly string[];
-  /** False: it is only for other agents to start. */
+  /** False: only other agents can start it. */
   readonly userInvocable: boolean;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 interface AgentFileOptions {
-  /** Gives the values of variables in its MCP servers. Absent: none has one. */
+  /** Looks up the values of variables in its MCP servers. Absent: no variable has a value. */
   readonly variables?: VariableLookup | undefined;
 }
 
 /**
- * Reads a file that describes an agent, as Claude Code, Copilot and VS Code have them: front matter, and the prompt below.
- * Names of tools are turned into those of a session. What would give the agent more than its file says is left out, with
- * a diagnostic. Never throws.
+ * Reads an agent file of Claude Code, Copilot or VS Code: front matter followed by the prompt. Tool names are mapped to those
+ * of a session. Anything that would give the agent more than its file grants is omitted, with a diagnostic. Never throws.
  */
 export function parseAgentFile(text: string, file: string, { variables }: AgentFileOptions = {}): ParsedAgent {
   const diagnostics: Diagnostic[] = [];
@@ -66,7 +65,7 @@ export function parseAgentFile(text: string, file: string, { variables }: AgentF
   return readAgent(frontMatter, fileName(file), { report, variables, diagnostics, file });
 }
 
-/** Tells a fault at a key of the front matter. */
+/** Reports a fault at a key of the front matter. */
 type AgentReport = (severity: Severity, code: string, message: string, key?: string) => void;
 
 interface Reading {
@@ -113,7 +112,7 @@ function readAgent(frontMatter: FrontMatter, ownName: string, { report, variable
   return { agent, excludedTools, userInvocable, diagnostics };
 }
 
-/** NUL, which an escape in YAML can bring, is in nothing that names something. */
+/** A YAML escape can contain NUL, which is never valid in a name. */
 function wordsField(data: FrontMatter["data"], key: string, warn: FieldWarning): string | undefined {
   const text = textField(data, key, warn);
   if (!text?.includes("\0")) return text;
@@ -121,7 +120,7 @@ function wordsField(data: FrontMatter["data"], key: string, warn: FieldWarning):
   return undefined;
 }
 
-// Claude Code makes an agent of every file; a description of the folder is hardly meant as one.
+// Claude Code treats every file as an agent; a README of the folder is not meant as one.
 function isForReaders(file: string): boolean {
   return /^(?:readme|changelog|license)$/i.test(fileName(file));
 }
@@ -131,7 +130,7 @@ function fileName(file: string): string {
   return name.replace(/(?:\.agent|\.chatmode)?\.md$/i, "") || name;
 }
 
-// For Claude Code the name is what an agent is called by; for Copilot and VS Code it is a title, and the file's name counts.
+// In Claude Code the name identifies the agent; in Copilot and VS Code it is a title, and the file name identifies it.
 function readName(given: string | undefined, ownName: string): { name: string; displayName?: string | undefined } {
   if (given === undefined) return { name: ownName };
   return /^[\w.-]{1,64}$/.test(given) ? { name: given } : { name: ownName, displayName: given };
@@ -143,7 +142,7 @@ function readModel(data: FrontMatter["data"], report: AgentReport, warn: FieldWa
   const given = data["model"];
   const list: readonly unknown[] | undefined = Array.isArray(given) ? given : undefined;
   if (list !== undefined && list.length > 1) report("info", "AGENT_MODEL", "Only the first of several models is used.", "model");
-  // VS Code writes who offers it behind the name.
+  // VS Code appends the vendor to the model's name.
   const model = wordsField(list === undefined ? data : { model: list[0] }, "model", warn)?.replace(/ \([\w -]+\)$/, "");
   if (model === undefined || model === "inherit") return undefined;
   if (!tiers.has(model.toLowerCase())) return model;
@@ -177,7 +176,7 @@ const used = new Set([
   "user-invocable",
   "user-invokable",
 ]);
-/** Keys by which another client would hold the agent to something. */
+/** Keys that restrict the agent in another client. */
 const limits = new Set(["permissionMode", "maxTurns", "hooks", "agents", "isolation"]);
 
 function reportUnused(data: FrontMatter["data"], report: AgentReport): void {
@@ -202,7 +201,7 @@ interface ServerReading {
 
 const maxServers = 100;
 
-/** Reads an agent's own MCP servers, with their variables filled in, into what a session takes. */
+/** Reads an agent's own MCP servers, with variables expanded, as options of a session. */
 function readAgentServers(data: Json, reading: ServerReading): Readonly<Record<string, unknown>> | undefined {
   const key = ["mcp-servers", "mcpServers"].find((candidate) => data[candidate] != null);
   if (key === undefined) return undefined;
@@ -217,7 +216,7 @@ function readAgentServers(data: Json, reading: ServerReading): Readonly<Record<s
   return servers;
 }
 
-/** A map by name; or a list of such maps and of names of servers that there are anyway. */
+/** A map by name, or a list of such maps and of names of configured servers. */
 function entriesOf(value: unknown, key: string, { report }: ServerReading): readonly (readonly [string, unknown])[] {
   if (isRecord(value)) return Object.entries(value);
   if (!Array.isArray(value)) {
@@ -238,7 +237,7 @@ interface AgentTools {
   readonly excludedTools: readonly string[];
 }
 
-// The aliases that GitHub documents for custom agents, which take in the names that Claude Code has, in lower case.
+// The aliases that GitHub documents for custom agents, which include the names of Claude Code in lower case.
 const aliases: Readonly<Record<string, readonly string[]>> = {
   execute: ["bash", "powershell"],
   shell: ["bash", "powershell"],
@@ -261,7 +260,7 @@ const aliases: Readonly<Record<string, readonly string[]>> = {
   websearch: ["web_search"],
 };
 
-/** Reads which tools an agent has, and which it must not have, into the patterns of a session. */
+/** Reads the tools that an agent has and must not have, as patterns of a session. */
 function readAgentTools(data: Readonly<Record<string, unknown>>, report: AgentReport): AgentTools {
   const warn: FieldWarning = (key, message) => report("warning", "AGENT_FIELD_TYPE", message, key);
   const given = toolListField(data, "tools", warn);
@@ -272,7 +271,7 @@ function readAgentTools(data: Readonly<Record<string, unknown>>, report: AgentRe
 
 function chosen(given: readonly string[], report: AgentReport): readonly string[] | undefined {
   if (given.includes("*")) return undefined;
-  // Every tool with its limits left out would be more than the file allows.
+  // The tool without its restrictions would grant more than the file allows.
   const limited = given.filter((tool) => tool.includes("("));
   if (limited.length > 0) {
     const names = limited.slice(0, 10).map((tool) => `\`${tool.slice(0, 80)}\``);
@@ -306,11 +305,11 @@ function patternsOf(names: readonly string[], key: string, report: AgentReport):
   return patterns.filter((name) => !strange.includes(name));
 }
 
-/** `Read` → view; `mcp__server__tool` → server/tool. A lower-case alias is kept too: a skill's tool may be called so. */
+/** `Read` → view; `mcp__server__tool` → server/tool. A lower-case alias is kept too, because a skill's tool may have that name. */
 function toPatterns(tool: string): readonly string[] {
   const remote = /^mcp__(.+?)(?:__(.+))?$/.exec(tool);
   if (remote !== null) return [`${remote[1]}/${remote[2] ?? "*"}`];
   const known = Object.hasOwn(aliases, tool.toLowerCase()) ? aliases[tool.toLowerCase()]! : [];
-  // What begins with a capital is a name of Claude Code, and nobody else's.
+  // Only Claude Code has names that begin with a capital.
   return known.length > 0 && /^[A-Z]/.test(tool) ? known : [...known, tool];
 }

@@ -1,11 +1,11 @@
 import type { ConfigPlace, DialectRules } from "./mcp-dialects.ts";
 
-/** What a placeholder stands for. `input` and `setting` are asked of a person. */
+/** The target of a placeholder. The user is asked for `input` and `setting`. */
 export type VariableReference =
   | { readonly kind: "environment" | "input" | "setting"; readonly name: string }
   | { readonly kind: "place"; readonly name: ConfigPlace };
 
-/** The value that a placeholder is filled with, or undefined where there is none. */
+/** The value of a placeholder, or undefined when it has none. */
 export type VariableLookup = (reference: VariableReference) => string | undefined;
 
 export interface VariableValues {
@@ -15,7 +15,7 @@ export interface VariableValues {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** A lookup in the values that are known. */
+/** A lookup in the known values. */
 export function createVariableLookup({ environment = {}, places = {}, inputs = {}, settings = {} }: VariableValues): VariableLookup {
   const tables = { environment, place: places, input: inputs, setting: settings };
   return ({ kind, name }) => {
@@ -26,32 +26,32 @@ export function createVariableLookup({ environment = {}, places = {}, inputs = {
 
 export interface UnresolvedVariable {
   readonly reference: VariableReference;
-  /** As written. */
+  /** The placeholder as written. */
   readonly placeholder: string;
 }
 
-/** A text with its variables filled in, once: what was filled in is not read again. */
+/** A text after one expansion of its variables. Inserted values are not expanded again. */
 export interface Expanded {
   readonly text: string;
-  /** What has no value; its placeholder stays in the text. */
+  /** Variables without a value; their placeholders stay in the text. */
   readonly unresolved: readonly UnresolvedVariable[];
-  /** Placeholders that this dialect does not define; they stay too. */
+  /** Placeholders that this dialect does not define; they stay in the text too. */
   readonly undefinedForms: readonly string[];
 }
 
-/** Longer values cannot be handed to a program on Linux, and are no address or header either. */
+/** Linux does not pass longer values to a program, and they are not valid URLs or headers either. */
 export const maxValueLength: number = 131_072;
 
 const placeholder = /\$\{\{\s*([^{}]{1,200}?)\s*\}\}|\$\{([^}]{1,400})\}|\$([A-Za-z_]\w{0,200})/g;
 
-/** Fills the variables that a dialect defines. Never throws; no value of a variable is in `unresolved` or `undefinedForms`. */
+/** Expands the variables that a dialect defines. Never throws; `unresolved` and `undefinedForms` contain no values. */
 export function expandVariables(text: string, rules: DialectRules, lookup: VariableLookup): Expanded {
   if (!text.includes("$")) return { text, unresolved: [], undefinedForms: [] };
   const unresolved: UnresolvedVariable[] = [];
   const undefinedForms: string[] = [];
   let length = 0;
   const filled = text.replace(placeholder, (whole, action: string | undefined, inner: string | undefined, bare: string | undefined) => {
-    // A text of nothing but placeholders of long values would be gigabytes.
+    // A text that consists of placeholders with long values could expand to gigabytes.
     if (length > maxValueLength) return whole;
     const found = classify(rules, action, inner, bare);
     if (found === undefined) {
@@ -68,7 +68,7 @@ export function expandVariables(text: string, rules: DialectRules, lookup: Varia
 
 interface Classified {
   readonly reference: VariableReference;
-  /** Where a place is not known, a variable of its name may say it. */
+  /** An environment variable with the name of an unknown place may provide it. */
   readonly instead?: VariableReference;
   readonly fallback?: string;
 }
@@ -79,21 +79,19 @@ function classify(
   inner: string | undefined,
   bare: string | undefined,
 ): Classified | undefined {
-  if (inner !== undefined) return classifyInner(rules, inner);
+  if (inner !== undefined) {
+    const environment = environmentOf(rules, inner);
+    if (Object.hasOwn(rules.places, inner)) {
+      const reference: VariableReference = { kind: "place", name: rules.places[inner]! };
+      return environment === undefined ? { reference } : { reference, instead: environment.reference };
+    }
+    for (const [prefix, kind] of Object.entries(rules.asks))
+      if (inner.startsWith(prefix) && inner.length > prefix.length) return { reference: { kind, name: inner.slice(prefix.length) } };
+    return environment;
+  }
   const name = bare ?? /^(?:secrets|vars|env)\.([A-Za-z_]\w*)$/.exec(action ?? "")?.[1];
   const isDefined = rules.environment.includes(bare === undefined ? "actions" : "bare");
   return isDefined && name !== undefined ? { reference: { kind: "environment", name } } : undefined;
-}
-
-function classifyInner(rules: DialectRules, inner: string): Classified | undefined {
-  const environment = environmentOf(rules, inner);
-  if (Object.hasOwn(rules.places, inner)) {
-    const reference: VariableReference = { kind: "place", name: rules.places[inner]! };
-    return environment === undefined ? { reference } : { reference, instead: environment.reference };
-  }
-  for (const [prefix, kind] of Object.entries(rules.asks))
-    if (inner.startsWith(prefix) && inner.length > prefix.length) return { reference: { kind, name: inner.slice(prefix.length) } };
-  return environment;
 }
 
 function environmentOf(rules: DialectRules, inner: string): Classified | undefined {
@@ -109,7 +107,8 @@ function lookUp({ reference, instead, fallback }: Classified, lookup: VariableLo
   return lookup(reference) ?? (instead === undefined ? undefined : lookup(instead)) ?? fallback;
 }
 
-// A dollar sign before a word is mostly just that; alone, or after a scheme such as Bearer, somebody meant a variable.
+// A dollar sign before a word is usually literal; `$WORD` alone, or after a scheme such as Bearer, is probably meant as a
+// variable.
 function isWholeReference(text: string, whole: string): boolean {
   return /^\$[A-Z_][A-Z0-9_]*$/.test(whole) && (text === whole || text.endsWith(` ${whole}`));
 }

@@ -11,30 +11,30 @@ import { type ParsedServer, readServer } from "./parse-server-spec.ts";
 import { kindOf } from "./server-entry.ts";
 
 export interface McpConfigOptions {
-  /** Names the file in diagnostics, and tells whose it is where `dialect` does not. */
+  /** The file for diagnostics; it determines the dialect if `dialect` is absent. */
   readonly file: string;
   readonly dialect?: McpDialect | undefined;
-  /** Gives the values of variables. Absent: none has one. */
+  /** Looks up the values of variables. Absent: no variable has a value. */
   readonly variables?: VariableLookup | undefined;
-  /** Absolute: where a relative `cwd` starts. Absent: where the servers are used. */
+  /** Absolute base of a relative `cwd`. Absent: the folder in which the servers are used. */
   readonly folder?: string | undefined;
-  /** Where the servers, by name, stand in the file. Absent: wherever a client would have them. */
+  /** The path of the map of servers in the file. Absent: the places of all known clients. */
   readonly at?: JsonPath | undefined;
 }
 
 export interface McpConfig {
   readonly dialect: McpDialect;
-  /** In the order of the file; no two have one name. */
+  /** In the order of the file; names are unique. */
   readonly servers: readonly ParsedServer[];
-  /** Where each server's entry begins, by name. Empty for what was no text. */
+  /** The position of each server's entry, by name. Empty if the input was not text. */
   readonly places: ReadonlyMap<string, Position>;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Reads a file that configures MCP servers, in the forms of the clients that have one: comments and commas too many are
- * taken, the wrapper is found, a missing type inferred, variables are filled in as the file's own client does. One server
- * that cannot be used takes none of the others along. Never throws; no diagnostic shows the value of a variable.
+ * Reads a configuration of MCP servers in the forms of all known clients: comments and trailing commas are accepted, the
+ * wrapper is detected, a missing type is inferred, and variables are expanded as in the file's own client. An invalid server
+ * does not affect the others. Never throws; no diagnostic shows the value of a variable.
  */
 export function parseMcpConfig(input: string | object, options: McpConfigOptions): McpConfig {
   const { file } = options;
@@ -84,7 +84,7 @@ function readDocument(document: JsonDocument, text: string, options: McpConfigOp
   return { dialect, servers, places, diagnostics: withSource(report.diagnostics, listing) };
 }
 
-// A message names its server; a program that sorts them should not have to read it.
+// The server is also in `source`, so that programs need not parse the message.
 function withSource(diagnostics: readonly Diagnostic[], { entries }: ServerListing): readonly Diagnostic[] {
   const names = new Map(entries.map(({ name }) => [`MCP server ${JSON.stringify(name)}: `, name]));
   return diagnostics.map((diagnostic) => {
@@ -99,22 +99,20 @@ interface Input {
   readonly fallback: string | undefined;
 }
 
-/** What VS Code would ask for, by id. A password has no default. */
+/** The inputs that VS Code asks for, by id. A password has no default. */
 function readInputs(value: unknown): ReadonlyMap<string, Input> {
   const inputs = new Map<string, Input>();
   const list: unknown = isRecord(value) && Object.hasOwn(value, "inputs") ? value["inputs"] : undefined;
   for (const input of Array.isArray(list) ? list.slice(0, 1_000) : []) {
-    const text = (key: string): string | undefined => textOf(input, key);
+    const text = (key: string): string | undefined => {
+      const found: unknown = isRecord(input) && Object.hasOwn(input, key) ? (input as Json)[key] : undefined;
+      return typeof found === "string" && found !== "" ? found : undefined;
+    };
     const id = text("id");
     const isSecret = isRecord(input) && input["password"] === true;
     if (id !== undefined) inputs.set(id, { description: text("description"), fallback: isSecret ? undefined : text("default") });
   }
   return inputs;
-}
-
-function textOf(value: unknown, key: string): string | undefined {
-  const found: unknown = isRecord(value) && Object.hasOwn(value, key) ? (value as Json)[key] : undefined;
-  return typeof found === "string" && found !== "" ? found : undefined;
 }
 
 function withDefaults(variables: VariableLookup | undefined, inputs: ReadonlyMap<string, Input>): VariableLookup {
@@ -134,13 +132,20 @@ interface ServerListing {
 const maxServers = 1_000;
 const wrappers: readonly JsonPath[] = [["mcpServers"], ["mcp_servers"], ["servers"], ["mcp", "servers"], ["mcp"]];
 
-/** Finds the servers in a configuration: under the keys that clients have for them, or as the whole of it. */
+/** Finds the servers in a configuration: under the keys of the known clients, or as the whole document. */
 function findServers(value: unknown, at: JsonPath | undefined, complain: JsonComplain): ServerListing {
   const path = at ?? wrappers.find((candidate) => isWrapper(valueAt(value, candidate), candidate)) ?? (isBareMap(value) ? [] : undefined);
   const found = path === undefined ? undefined : valueAt(value, path);
   if (path !== undefined && Array.isArray(found)) return limited(listEntries(found, path, complain), path, complain);
   if (path !== undefined && isRecord(found)) return limited(mapEntries(found, path), path, complain);
-  explainAbsence(value, path, found, complain);
+  if (path === undefined) {
+    const what = isRecord(value) ? "contains no MCP servers" : `must be an object, not ${kindOf(value)}`;
+    complain("error", "MCP_CONFIG_NONE", `This file ${what}. Use { "mcpServers": { "name": { … } } }.`, []);
+  } else if (typeof found === "string") {
+    complain("info", "MCP_CONFIG_ELSEWHERE", `The servers are in another file, named by "${path.at(-1)}". Pass that file instead.`, path);
+  } else if (found !== undefined && found !== null) {
+    complain("error", "MCP_CONFIG_TYPE", `"${path.at(-1)}" must be an object of servers by name, not ${kindOf(found)}.`, path);
+  }
   return { entries: [] };
 }
 
@@ -151,7 +156,7 @@ function valueAt(value: unknown, path: JsonPath): unknown {
   return at;
 }
 
-// "mcp" and "servers" are words that settings use for other things too.
+// Settings use the keys "mcp" and "servers" for other purposes too.
 function isWrapper(value: unknown, path: JsonPath): boolean {
   if (path.length === 1 && (path[0] === "mcpServers" || path[0] === "mcp_servers")) return value !== undefined;
   if (Array.isArray(value)) return path[0] === "servers" && value.some(isServerLike);
@@ -203,15 +208,4 @@ function limited(entries: readonly ServerEntry[], path: JsonPath, complain: Json
   const message = `There are ${entries.length} servers, but only the first ${maxServers} are read. Split them into several files.`;
   complain("error", "MCP_TOO_MANY", message, path);
   return { entries: entries.slice(0, maxServers) };
-}
-
-function explainAbsence(value: unknown, path: JsonPath | undefined, found: unknown, complain: JsonComplain): void {
-  if (path === undefined) {
-    const what = isRecord(value) ? "contains no MCP servers" : `must be an object, not ${kindOf(value)}`;
-    complain("error", "MCP_CONFIG_NONE", `This file ${what}. Use { "mcpServers": { "name": { … } } }.`, []);
-  } else if (typeof found === "string") {
-    complain("info", "MCP_CONFIG_ELSEWHERE", `The servers are in another file, named by "${path.at(-1)}". Pass that file instead.`, path);
-  } else if (found !== undefined && found !== null) {
-    complain("error", "MCP_CONFIG_TYPE", `"${path.at(-1)}" must be an object of servers by name, not ${kindOf(found)}.`, path);
-  }
 }

@@ -3,9 +3,9 @@ import { isRecord } from "../../base/json.ts";
 import type { McpServerSpec } from "./mcp-server-spec.ts";
 
 /**
- * Whose rules a configuration of MCP servers follows. `session`: options of a session, where everything is literal.
- * `skillhost`: our own configuration file. `skill`: a skill's manifest. `agent`: the front matter of an agent. The others
- * are named for the client whose files they are; `claude` is also what unmarked files follow.
+ * The rules of a configuration of MCP servers. `session`: options of a session, where all values are literal. `skillhost`: the
+ * configuration file of skillhost. `skill`: a skill's manifest. `agent`: the front matter of an agent. The others are named
+ * after their client; `claude` is the default for unmarked files.
  */
 export type McpDialect =
   | "session"
@@ -21,23 +21,23 @@ export type McpDialect =
   | "openclaw"
   | "agent-plugins";
 
-/** Something that whoever reads a file knows the place of. `folder`: that of the skill or plugin; `data`: where a plugin may write. */
+/** A path that the reader of a file knows. `folder`: that of the skill or plugin; `data`: the folder in which a plugin may write. */
 export type ConfigPlace = "workspace" | "home" | "folder" | "data" | "separator";
 
-/** The parts of a server's entry that variables can be filled into. */
+/** The parts of a server's entry in which variables are expanded. */
 export type FilledField = "command" | "args" | "env" | "cwd" | "url" | "headers";
 
-/** How an environment variable is written. `actions` is `${{ secrets.NAME }}`. */
+/** The syntax of an environment variable. `actions` is `${{ secrets.NAME }}`. */
 type EnvironmentForm = "braces" | "prefix" | "bare" | "actions";
 
-/** What a dialect defines about variables. What it does not define stays as it is written. */
+/** The variables that a dialect defines. All other text is literal. */
 export interface DialectRules {
   readonly fills: readonly FilledField[];
   readonly environment: readonly EnvironmentForm[];
   /** `${NAME:-default}` */
   readonly defaults: boolean;
   readonly places: Readonly<Record<string, ConfigPlace>>;
-  /** What stands before the name of something that a person is asked for. */
+  /** The prefix of a value that the user is asked for. */
   readonly asks: Readonly<Record<string, "input" | "setting">>;
   /** Programs start in the folder of the skill or plugin, unless `cwd` says otherwise. */
   readonly startsInFolder: boolean;
@@ -84,7 +84,7 @@ const rules: Readonly<Record<McpDialect, DialectRules>> = {
     environment: ["braces"],
     defaults: true,
     places: { ...pluginPlaces, CLAUDE_PROJECT_DIR: "workspace" },
-    // The inputs of VS Code, copied into other files, are still nothing that a server could be started with.
+    // Inputs of VS Code that were copied into another file have no value either, so the server cannot be started.
     asks: { "user_config.": "setting", "input:": "input" },
   },
   copilot: {
@@ -135,7 +135,7 @@ const names: Readonly<Record<string, McpDialect>> = {
   "openclaw.plugin.json": "openclaw",
 };
 
-/** Whose file this is, by what it says of itself, its wrapper, its name and its folder. */
+/** The dialect of a file, by its own declaration, its wrapper, its name and its folder. */
 export function detectDialect(file: string, value: unknown): McpDialect {
   const path = file.replaceAll("\\", "/").split("/");
   const name = (path.pop() ?? "").toLowerCase();
@@ -150,9 +150,8 @@ export function detectDialect(file: string, value: unknown): McpDialect {
 }
 
 /**
- * Says what in the servers of a session is probably not meant: its options are literal, so a `${NAME}` is sent as it
- * stands, and so is the name of a variable; an empty list of tools leaves a server unstarted. No value is shown but the
- * name of a variable of the host.
+ * Warns about probable mistakes in the servers of a session: its options are literal, so `${NAME}` and variable names are sent
+ * unchanged; a server with an empty list of tools is not started. Shows no values, only names of variables of the host.
  */
 export function adviseServers(
   specs: readonly McpServerSpec[],

@@ -1,29 +1,29 @@
-/** What every MCP server's configuration may say. Immutable. */
+/** The fields of every MCP server's configuration. Immutable. */
 interface ServerSpecBase {
-  /** What the configuration calls it; the first half of `server/tool`. */
+  /** Its name in the configuration; the first half of `server/tool`. */
   readonly name: string;
-  /** The tools it may offer, by the server's own names. Undefined: all. Empty: none, and it is not started. */
+  /** The allowed tools, by the server's own names. Undefined: all. Empty: none, and the server is not started. */
   readonly tools: readonly string[] | undefined;
-  /** What it may not offer of those. */
+  /** Excluded tools. */
   readonly excludedTools?: readonly string[];
   /** Milliseconds for connecting and for each call. Undefined: 60,000 to connect, and the calls' own deadlines. */
   readonly timeout: number | undefined;
-  /** It is configured and switched off: it is listed and never started. */
+  /** Configured but disabled: it is listed and never started. */
   readonly isDisabled: boolean;
 }
 
-/** A program that speaks MCP on its standard input and output. */
+/** A program that speaks MCP over stdio. */
 export interface LocalServerSpec extends ServerSpecBase {
   readonly type: "stdio";
   readonly command: string;
   readonly args: readonly string[];
   /** Literal values, added to a minimal environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** As configured; a relative one starts at the working directory of whoever uses it. Undefined: that directory. */
+  /** As configured; a relative path is resolved against the working directory of the session. Undefined: that directory. */
   readonly cwd: string | undefined;
 }
 
-/** A server that is reached over HTTP: Streamable HTTP, or the older transport with server-sent events. */
+/** A server over HTTP: Streamable HTTP, or the older HTTP+SSE transport. */
 export interface RemoteServerSpec extends ServerSpecBase {
   readonly type: "http" | "sse";
   readonly url: string;
@@ -31,32 +31,38 @@ export interface RemoteServerSpec extends ServerSpecBase {
   readonly oauth: ServerOAuthSpec | undefined;
 }
 
-/** What a configuration says about signing in; what it leaves open is found out and asked for. */
+/** The OAuth settings of a configuration. Missing ones are discovered, or the user is asked. */
 export interface ServerOAuthSpec {
-  /** Whose tokens are used: nobody else's, and nothing of them is kept. Undefined: those of this machine's user. Set by the host, never read. */
+  /**
+   * The owner of the tokens, which are not stored and not shared with other owners. Undefined: the user of this machine. Set by
+   * the host, never read from a file.
+   */
   readonly owner?: string;
   readonly clientId?: string;
   readonly clientSecret?: string;
   readonly scopes?: readonly string[];
-  /** The https address of a document that describes this client; its address is the client's id where servers take such. */
+  /** The https URL of a client metadata document. The URL is the client id for servers that support it. */
   readonly clientMetadataUrl?: string;
-  /** `client_credentials`: the client signs in as itself, with its id and secret, and nobody is asked. */
+  /** `client_credentials`: the client authenticates as itself, with its id and secret, without asking the user. */
   readonly grantType?: "authorization_code" | "client_credentials";
-  /** The authorization server that the id and the secret are for: no other gets them. Undefined: the first that they were used at. */
+  /**
+   * The authorization server for which the id and secret are valid; no other receives them. Undefined: the first one that they
+   * were used with.
+   */
   readonly issuer?: string;
-  /** The port of the address that the browser is sent back to: `http://localhost:<port>/callback` where there is a client id. */
+  /** The port of the redirect URL: `http://localhost:<port>/callback` where there is a client id. */
   readonly callbackPort?: number;
-  /** The resource (RFC 8707) that the token is asked for, where it is not the server's own address. */
+  /** The resource (RFC 8707) of the token, if it is not the server's URL. */
   readonly resource?: string;
 }
 
 export type McpServerSpec = LocalServerSpec | RemoteServerSpec;
 
-/** A server that is named but cannot be started as it stands, such as one with an empty address. */
+/** A server with an incomplete configuration that cannot be started, for example with an empty URL. */
 export interface UnconfiguredServer {
   readonly name: string;
-  /** Undefined: not even that can be told. */
+  /** Undefined: unknown. */
   readonly type?: McpServerSpec["type"];
-  /** What is missing, and what to do. */
+  /** The missing part, and how to fix it. */
   readonly reason: string;
 }

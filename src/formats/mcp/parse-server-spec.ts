@@ -11,25 +11,25 @@ import { createEntryReader, type EntryReader, kindOf, readToolChoice, reportRest
 
 export interface ServerSpecOptions {
   readonly dialect: McpDialect;
-  /** Gives the values of variables. Absent: none has one. */
+  /** Looks up the values of variables. Absent: no variable has a value. */
   readonly variables?: VariableLookup | undefined;
   /** `indirect`: the values in `env` are names of variables of the host. Default: `direct`. */
   readonly envValueMode?: "direct" | "indirect" | undefined;
-  /** Absolute: where the skill, plugin or project lies. A relative `cwd` starts there; else where the server is used. */
+  /** The absolute folder of the skill, plugin or project: the base of a relative `cwd`. Absent: the folder in which the server is used. */
   readonly folder?: string | undefined;
   /** For diagnostics. */
   readonly file?: string | undefined;
 }
 
-/** What an entry came to. `refused`: it has an error, which a diagnostic tells. */
+/** The result of an entry. `refused`: it has an error, which a diagnostic reports. */
 export type ParsedServer =
   | { readonly state: "ready"; readonly name: string; readonly spec: McpServerSpec }
   | { readonly state: "unconfigured"; readonly name: string; readonly server: UnconfiguredServer }
   | { readonly state: "refused"; readonly name: string };
 
 /**
- * Reads one server's entry of a configuration, which may come from anywhere. What cannot be used is an error and refuses
- * this server; what has no effect is said. No diagnostic shows a value that was filled in. Never throws.
+ * Reads one server's entry of an untrusted configuration. An invalid value is an error and refuses this server; keys without
+ * effect are reported. No diagnostic shows an expanded value. Never throws.
  */
 export function parseServerSpec(
   name: string,
@@ -60,7 +60,10 @@ export function readServer(name: string, value: unknown, options: ReadServerOpti
   const { complain, dialect, variables = () => undefined, about = () => undefined } = options;
   const reading = { name, rules: rulesOf(dialect), lookup: variables, about, complain };
   const entry = createEntryReader(isRecord(value) ? value : {}, reading);
-  checkName(name, entry);
+  if (name.trim() === "") entry.error("MCP_NAME", "A server needs a non-empty name.", []);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they would change a terminal, or end a line of a log
+  else if (name.length > 200 || /[\u0000-\u001f\u007f]/.test(name) || name === "__proto__")
+    entry.error("MCP_NAME", "This is not a valid server name. Use up to 200 visible characters.", []);
   if (!isRecord(value)) entry.error("MCP_ENTRY_TYPE", `Its entry must be an object, not ${kindOf(value)}.`, []);
   const known = dialect === "session" ? knownReason(entry) : undefined;
   if (known !== undefined && !entry.isRefused) return { state: "unconfigured", name, server: Object.freeze({ name, reason: known }) };
@@ -72,14 +75,7 @@ export function readServer(name: string, value: unknown, options: ReadServerOpti
   return { state: "unconfigured", name, server: Object.freeze({ name, type: spec.type, reason: entry.needs.join(" ") }) };
 }
 
-function checkName(name: string, entry: EntryReader): void {
-  if (name.trim() === "") entry.error("MCP_NAME", "A server needs a non-empty name.", []);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they would repaint a terminal, or end a line of a log
-  else if (name.length > 200 || /[\u0000-\u001f\u007f]/.test(name) || name === "__proto__")
-    entry.error("MCP_NAME", "This is not a valid server name. Use up to 200 visible characters.", []);
-}
-
-/** A server that was read before and found unconfigured says why, and nothing of how it would be started. */
+/** The plain data of an unconfigured server contains only the reason, not how to start it. */
 function knownReason(entry: EntryReader): string | undefined {
   return entry.key("command", "url", "httpUrl", "serverUrl") === undefined ? entry.text("reason") : undefined;
 }
@@ -125,7 +121,7 @@ function readLocal(name: string, entry: EntryReader, options: ReadServerOptions)
 }
 
 function readCommand(entry: EntryReader): { command: string; args: string[] } {
-  // Some clients have the whole command in one list.
+  // Some clients write the whole command as one list.
   const words = Array.isArray(entry.raw("command")) ? entry.filledList("command", "command") : undefined;
   const [command = "", ...before] = words ?? [entry.filled("command", "command")];
   const args = [...before, ...(entry.filledList("args", "args") ?? [])] as string[];
@@ -166,7 +162,7 @@ function readUrl(entry: EntryReader): string {
   return url;
 }
 
-/** A server as the options of a session would name it: plain data that reads back, literally, as the same server. */
+/** A server as an option of a session: plain data that is read back, literally, as the same server. */
 export function toServerConfig(spec: McpServerSpec): Readonly<Record<string, unknown>> {
   const { name: _name, tools, excludedTools, timeout, isDisabled, ...own } = spec;
   const all = {

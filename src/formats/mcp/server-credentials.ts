@@ -4,7 +4,7 @@ import { type EntryReader, kindOf, shown } from "./server-entry.ts";
 
 type Texts = Readonly<Record<string, string>>;
 
-/** The variables of a local server: those that are written, and those that are named to be passed on. */
+/** The variables of a local server: those with a value, and those that are passed on by name. */
 export function readEnvironment(entry: EntryReader, mode: "direct" | "indirect"): Texts {
   const key = entry.key("env", "environment") ?? "env";
   const env: Record<string, string> = Object.create(null);
@@ -31,14 +31,14 @@ function indirect(name: string, variable: string, entry: EntryReader, env: Recor
     env[name] = value;
     return;
   }
-  // What stands there may be the value itself, written where a name belongs.
+  // The text may be the secret itself, written in place of a name.
   const message = `"${key}" → ${shown(name)} names an environment variable that the host does not have, so the server does not get it. Set it, or fix the name.`;
   entry.warn("MCP_VARIABLE_UNSET", message, [key, name]);
 }
 
 const unfilled = /^(?:\.\.\.|…|<[^<>]+>|(?:YOUR|MY|INSERT|ENTER|REPLACE)[-_ ][\w -]*|x{4,}|changeme)$/i;
 
-/** Whether a value is what examples have in the place of one's own. */
+/** Whether a value is a placeholder from an example. */
 export function isExample(value: string): boolean {
   return value.length < 200 && unfilled.test(value) && !value.includes("${");
 }
@@ -50,11 +50,11 @@ function adviseValue(entry: EntryReader, key: string, name: string, value: strin
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-// Line breaks would begin another header; what is beyond Latin-1 cannot be sent.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
+// Line breaks would begin another header; characters beyond Latin-1 cannot be sent.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects these
 const unsendable = /[\u0000-\u0008\u000a-\u001f\u007f]|[^\u0000-\u00ff]/;
 
-/** What is sent with each request to a remote server. */
+/** The headers of each request to a remote server. */
 export function readHeaders(entry: EntryReader): Texts {
   const headers = new Map<string, readonly [string, string]>();
   const add = (name: string, value: string): void => void headers.set(name.toLowerCase(), [name, value]);
@@ -102,7 +102,7 @@ function readBearer(entry: EntryReader): string | undefined {
   return undefined;
 }
 
-/** What the entry says about signing in. */
+/** The OAuth settings of the entry. */
 export function readOAuth(entry: EntryReader): ServerOAuthSpec | undefined {
   const value = entry.raw("oauth");
   const resource = entry.text("oauth_resource");
@@ -143,7 +143,7 @@ function readScopes(value: unknown, entry: EntryReader): readonly string[] | und
   return entry.error("MCP_FIELD_TYPE", '"oauth" → "scopes" must be an array of scopes, or a string with spaces between them.', ["oauth"]);
 }
 
-/** What an authorization server fetches to learn who this client is. */
+/** The URL of the metadata document that an authorization server fetches to identify this client. */
 function readDocumentUrl(value: string | undefined, entry: EntryReader): string | undefined {
   const url = value !== undefined && URL.canParse(value) ? new URL(value) : undefined;
   if (value === undefined || (url?.protocol === "https:" && url.pathname !== "/")) return value;

@@ -1,7 +1,7 @@
 import { isRecord, type Json } from "../../base/json.ts";
 import type { JsonPath } from "../text/json-document.ts";
 import type { JsonComplain } from "../text/json-fields.ts";
-import { expandVariables, maxValueLength, type UnresolvedVariable, type VariableLookup } from "./expand-variables.ts";
+import { expandVariables, maxValueLength, type VariableLookup } from "./expand-variables.ts";
 import type { DialectRules, FilledField } from "./mcp-dialects.ts";
 import type { McpServerSpec } from "./mcp-server-spec.ts";
 
@@ -9,30 +9,30 @@ interface EntryOptions {
   readonly name: string;
   readonly rules: DialectRules;
   readonly lookup: VariableLookup;
-  /** What people read about something that is asked for, by its name. */
+  /** The description of an input, by its name. */
   readonly about: (input: string) => string | undefined;
   readonly complain: JsonComplain;
 }
 
 /**
- * Reads the members of one server's entry. A value that cannot be used is an error, which refuses the server; null is as
- * good as absent. Nothing that is said of a value shows it, because it may be a secret.
+ * Reads the members of one server's entry. An invalid value is an error, which refuses the server; null counts as absent.
+ * Diagnostics never show a value, because it may be a secret.
  */
 export interface EntryReader {
   readonly isRefused: boolean;
-  /** What has to be filled in before the server can be started. */
+  /** Adds a value that is required before the server can be started. */
   readonly needs: readonly string[];
   /** The first of these keys that has a value. */
   key(...keys: readonly string[]): string | undefined;
   raw(key: string): unknown;
   text(key: string): string | undefined;
   flag(key: string): boolean | undefined;
-  /** A list of texts in which nothing is filled in. */
+  /** A list of literal strings. */
   names(key: string): readonly string[] | undefined;
   object(key: string): Json | undefined;
-  /** Text, filled in. */
+  /** A string with variables expanded. */
   filled(key: string, field: FilledField): string | undefined;
-  /** Lists of text, each filled in; numbers and booleans are taken as they would be written. */
+  /** A list of strings with variables expanded; numbers and booleans are converted to strings. */
   filledList(key: string, field: FilledField): readonly string[] | undefined;
   filledMap(key: string, field: FilledField): ReadonlyMap<string, string> | undefined;
   environment(name: string): string | undefined;
@@ -40,7 +40,7 @@ export interface EntryReader {
   error(code: string, message: string, path: JsonPath): undefined;
   warn(code: string, message: string, path: JsonPath): void;
   info(code: string, message: string, path: JsonPath): void;
-  /** The keys that nobody asked for. */
+  /** The keys that were not read. */
   unread(): readonly string[];
 }
 
@@ -111,7 +111,7 @@ class Reader implements EntryReader {
     if (object === undefined) return undefined;
     const filled = new Map<string, string>();
     for (const [name, value] of Object.entries(object).slice(0, maxItems)) {
-      // As in the settings of editors: null takes a variable away.
+      // As in the settings of editors, null removes a variable.
       const text = value === null ? undefined : this.#scalar(value, [key, name]);
       const whole = text === undefined ? undefined : this.#fill(text, field, [key, name]);
       if (whole !== undefined) filled.set(name, whole);
@@ -169,7 +169,19 @@ class Reader implements EntryReader {
     const { rules, lookup } = this.#options;
     if (!rules.fills.includes(field)) return text;
     const { text: filled, unresolved, undefinedForms } = expandVariables(text, rules, lookup);
-    for (const variable of unresolved) this.#unresolved(variable, field, path);
+    for (const variable of unresolved) {
+      const { reference, placeholder } = variable;
+      const at = `${shown(placeholder)} in ${placeOf(path)}`;
+      if (reference.kind === "input" || reference.kind === "setting") {
+        const about = this.#options.about(reference.name);
+        const what = about === undefined ? "" : `: ${shown(about)}`;
+        this.need(`${at} is an input that its client asks for${what}. Replace it with the value.`);
+      } else if (field === "url" || field === "command") {
+        this.need(`${at} has no value. ${remedyFor(reference.kind, reference.name)}`);
+      } else {
+        this.warn("MCP_VARIABLE_UNSET", `${at} has no value and stays unchanged. ${remedyFor(reference.kind, reference.name)}`, path);
+      }
+    }
     for (const form of new Set(undefinedForms)) {
       const message = `${shown(form)} in ${placeOf(path)} is not a variable form of this kind of file, so it stays unchanged.`;
       this.warn("MCP_VARIABLE_UNKNOWN", `${message} Use the value, or a variable in a supported form.`, path);
@@ -177,20 +189,7 @@ class Reader implements EntryReader {
     return this.#sound(filled, path);
   }
 
-  #unresolved({ reference, placeholder }: UnresolvedVariable, field: FilledField, path: JsonPath): void {
-    const at = `${shown(placeholder)} in ${placeOf(path)}`;
-    if (reference.kind === "input" || reference.kind === "setting") {
-      const about = this.#options.about(reference.name);
-      const what = about === undefined ? "" : `: ${shown(about)}`;
-      this.need(`${at} is an input that its client asks for${what}. Replace it with the value.`);
-    } else if (field === "url" || field === "command") {
-      this.need(`${at} has no value. ${remedyFor(reference.kind, reference.name)}`);
-    } else {
-      this.warn("MCP_VARIABLE_UNSET", `${at} has no value and stays unchanged. ${remedyFor(reference.kind, reference.name)}`, path);
-    }
-  }
-
-  // NUL ends a text in every interface of the system, so what follows it would be lost without a word.
+  // System interfaces end a string at NUL, so the rest would be lost silently.
   #sound(text: string | undefined, path: JsonPath): string | undefined {
     if (text === undefined) return undefined;
     if (text.includes("\0")) return this.error("MCP_FIELD_TEXT", `${placeOf(path)} contains a NUL character. Remove it.`, path);
@@ -208,12 +207,12 @@ function remedyFor(kind: string, name: string): string {
   return "Only a client that knows this directory can expand it. Replace it with the path.";
 }
 
-/** The way to a member, as people write it: `"env" → "TOKEN"`. */
+/** The path of a member for messages: `"env" → "TOKEN"`. */
 function placeOf(path: JsonPath): string {
   return path.map((step) => (typeof step === "number" ? `element ${step + 1}` : shown(step))).join(" → ");
 }
 
-/** What a value is, without what it holds. */
+/** The type of a value, without its content. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -221,14 +220,14 @@ export function kindOf(value: unknown): string {
   return typeof value === "string" ? "text" : typeof value === "number" ? "a number" : String(value);
 }
 
-/** A name or placeholder of a stranger's file, quoted and cut. */
+/** An untrusted name or placeholder, quoted and shortened. */
 export function shown(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 99)}…` : text);
 }
 
 type ToolChoice = Pick<McpServerSpec, "tools" | "timeout" | "isDisabled" | "excludedTools">;
 
-/** Which tools a server may offer, how long it may take, and whether it is switched on at all. */
+/** The allowed tools of a server, its timeout, and whether it is enabled. */
 export function readToolChoice(entry: EntryReader): ToolChoice {
   const chosen = entry.names(entry.key("tools", "includeTools", "enabled_tools") ?? "tools");
   const excluded = entry.names(entry.key("excludeTools", "excludedTools", "disabled_tools") ?? "excludeTools");
@@ -240,7 +239,7 @@ export function readToolChoice(entry: EntryReader): ToolChoice {
   };
 }
 
-// What a timer can wait for.
+// The longest delay of a timer.
 const maxTimeout = 2_147_483_647;
 
 function readTimeout(entry: EntryReader): number | undefined {
@@ -253,7 +252,7 @@ function readTimeout(entry: EntryReader): number | undefined {
   return undefined;
 }
 
-/** Keys of other clients that would change what a server does there, and have no effect here. */
+/** Keys of other clients that change a server's behaviour there and have no effect here. */
 const unsupported: Readonly<Record<string, string>> = {
   envFile: 'Environment files are not read. Put the variables into "env".',
   headersHelper: 'Commands that print headers are not run. Put the headers into "headers".',
@@ -262,7 +261,7 @@ const unsupported: Readonly<Record<string, string>> = {
   sandboxEnabled: "The server runs without a sandbox.",
 };
 
-/** Keys of other clients that change something else, which is decided elsewhere here. */
+/** Keys of other clients for settings that are not part of a server's configuration here. */
 const decidedElsewhere: Readonly<Record<string, string>> = {
   trust: "whether a call needs permission",
   alwaysAllow: "whether a call needs permission",
@@ -285,7 +284,7 @@ const remoteOnly = [
   "oauth_resource",
 ];
 
-/** Says which keys had no effect. */
+/** Reports keys without effect. */
 export function reportRest(entry: EntryReader, type: McpServerSpec["type"]): void {
   for (const key of [...annotations, "type", "transport"]) entry.raw(key);
   const unread = new Set(entry.unread());

@@ -1,20 +1,20 @@
 import { descend, isFunction, type ModuleSource, type NodeOf, type SyntaxNode, withinFunction } from "./module-source.ts";
 import { calleeName, propertyOf, resolveNode, staticText, unwrap } from "./static-value.ts";
 
-/** What a module exports, as far as its text tells. */
+/** The exports of a module, as far as its text shows them. */
 export interface ModuleExports {
-  /** Undefined: its text does not tell all of them, because it passes others on or is CommonJS. */
+  /** Undefined: the text does not show all of them, because the module has `export *` or is CommonJS. */
   readonly names: ReadonlySet<string> | undefined;
-  /** Whether anything is exported at all. */
+  /** Whether the module has any export. */
   readonly isAny: boolean;
-  /** Whether a node is part of something that is exported, or of what that refers to. */
+  /** Whether a node is part of an export, or of a declaration that an export refers to. */
   isReachable(node: SyntaxNode): boolean;
   /**
-   * What tools there can be: `none`: it is certain that what it exports holds none. `written`: some are written out.
-   * `computed`: only running it can tell.
+   * `none`: the exports certainly contain no tool. `written`: at least one tool is a literal. `computed`: only running the
+   * module shows its tools.
    */
   readonly tools: "none" | "written" | "computed";
-  /** Where `tools` is `none`: what the default export is, or its function returns. Absent: nothing. */
+  /** If `tools` is `none`: a description of the default export, or of the value that its function returns. Absent: there is none. */
   readonly defaultValue: SyntaxNode | undefined;
 }
 
@@ -91,7 +91,7 @@ function addNamed(node: NodeOf<"ExportNamedDeclaration">, roots: Roots): void {
     roots.names.add(declaration.id.name);
     roots.values.push({ node: declaration, isDefault: false });
   }
-  // Enums and namespaces are values, too.
+  // Enums and namespaces are values too.
   if (declaration?.type === "TSEnumDeclaration" && declaration.id.type === "Identifier") roots.names.add(declaration.id.name);
   for (const { exported, local } of specifiers) {
     const name = textOf(exported);
@@ -117,7 +117,7 @@ function isModuleExports(node: SyntaxNode): boolean {
   return object.type === "Identifier" && object.name === "module";
 }
 
-/** What the names at the top of a module stand for: values, functions and classes. */
+/** The top-level declarations of a module by name: values, functions and classes. */
 function declarationsOf(module: ModuleSource): ReadonlyMap<string, SyntaxNode> {
   const found = new Map<string, SyntaxNode>();
   for (const node of module.nodes) {
@@ -140,8 +140,8 @@ function namesIn(pattern: SyntaxNode): readonly string[] {
 }
 
 /**
- * The nodes that are exported, with all that they refer to. Statements at the top that touch one of these count as well: they may
- * put a tool into a list.
+ * The exported nodes and all declarations they refer to. Top-level statements that use one of these are included, because they
+ * may add a tool to a list.
  */
 function closure({ values, declarations }: Roots, module: ModuleSource): ReadonlySet<SyntaxNode> {
   const statements = statementsByName(module);
@@ -161,7 +161,7 @@ function closure({ values, declarations }: Roots, module: ModuleSource): Readonl
   return reachable;
 }
 
-/** The statements at the top of a module, by each name that is in them. */
+/** The top-level statements of a module, by each name they contain. */
 function statementsByName(module: ModuleSource): ReadonlyMap<string, ReadonlySet<SyntaxNode>> {
   const found = new Map<string, Set<SyntaxNode>>();
   for (const statement of module.nodes.filter((node) => isTop(node, module) && /Statement$/.test(node.type))) {
@@ -174,20 +174,20 @@ function statementsByName(module: ModuleSource): ReadonlyMap<string, ReadonlySet
   return found;
 }
 
-/** A call that defines something, or an object that is a tool. */
+/** A defining call, or an object literal of a tool. */
 function isWrittenTool(node: SyntaxNode, module: ModuleSource): boolean {
   if (node.type === "CallExpression") return /^define(?:Tool|Prompt|Resource)$/.test(calleeName(node.callee) ?? "");
   return node.type === "ObjectExpression" && isPlainTool(node, module);
 }
 
-/** An object with a name and something that answers its calls. */
+/** An object with a name and a handler. */
 export function isPlainTool(object: NodeOf<"ObjectExpression">, module: ModuleSource): boolean {
   const name = propertyOf(object, "name");
   if (name === undefined || staticText(name.value as SyntaxNode, module) === undefined) return false;
   return handlerNode(object, module) !== undefined;
 }
 
-/** The function that answers the calls of a tool, by either name. */
+/** The handler of a tool, under either key. */
 export function handlerNode(object: NodeOf<"ObjectExpression">, module: ModuleSource): SyntaxNode | undefined {
   for (const name of ["handler", "execute"]) {
     const property = propertyOf(object, name);
@@ -199,7 +199,7 @@ export function handlerNode(object: NodeOf<"ObjectExpression">, module: ModuleSo
 
 function toolsIn({ node, isDefault }: Exported, module: ModuleSource): "none" | "computed" {
   const at = resolveNode(node, module);
-  // A default function is called, and what it returns counts; what other functions return does not.
+  // A default function is called, so its result counts; results of other functions do not.
   if (isFunction(at)) return isDefault && returned(at, module).some((value) => !isNoTool(value, module)) ? "computed" : "none";
   return isNoTool(at, module) ? "none" : "computed";
 }
@@ -211,7 +211,7 @@ function returned(node: SyntaxNode, module: ModuleSource): readonly SyntaxNode[]
   );
 }
 
-/** Whether a value is certain to be no tool, and to contain none. */
+/** Whether a value certainly is not a tool and contains none. */
 function isNoTool(node: SyntaxNode, module: ModuleSource): boolean {
   const at = unwrap(node);
   if (at.type === "Literal" || at.type === "TemplateLiteral" || at.type === "ClassDeclaration" || at.type === "ClassExpression")
@@ -224,7 +224,7 @@ function isNoTool(node: SyntaxNode, module: ModuleSource): boolean {
   return at.type === "ObjectExpression" && isData(at, module);
 }
 
-/** A bundle has lists of tools, and a tool has a name. */
+/** A bundle contains lists of tools; a tool has a name. */
 function isData(object: NodeOf<"ObjectExpression">, module: ModuleSource): boolean {
   if (object.properties.some((property) => property.type === "SpreadElement" || property.computed)) return false;
   if (["tools", "prompts", "resources"].some((key) => propertyOf(object, key) !== undefined)) return false;

@@ -8,16 +8,16 @@ export type SyntaxNode = Node;
 export type NodeOf<K extends Node["type"]> = Node extends infer N ? (N extends Node ? (K extends N["type"] ? N : never) : never) : never;
 export type FunctionNode = NodeOf<"ArrowFunctionExpression"> | NodeOf<"FunctionDeclaration">;
 
-/** A parsed module that can be asked for its nodes, upwards too. */
+/** A parsed module with access to its nodes and their parents. */
 export interface ModuleSource {
   readonly file: string;
-  /** Every node, parents before children, in the order of the text. */
+  /** All nodes in source order, parents before children. */
   readonly nodes: readonly SyntaxNode[];
   parentOf(node: SyntaxNode): SyntaxNode | undefined;
   positionOf(offset: number): Position;
-  /** The variables and functions at the top of the module, by name. */
+  /** The top-level variables and functions of the module, by name. */
   readonly topLevel: ReadonlyMap<string, SyntaxNode>;
-  /** Whether a comment, `skillhost-ignore CODE`, on this line or the one before wants no such advice. */
+  /** Whether a comment `skillhost-ignore CODE` on this line or the one before suppresses this advice. */
   ignores(code: string, line: number): boolean;
 }
 
@@ -33,8 +33,8 @@ const languages: Readonly<Record<string, ParserOptions["lang"]>> = {
 };
 
 /**
- * Parses a module. Undefined: it does not parse, is none, or nests so deeply that parsing it could end the process;
- * whoever loads it says so, advice has nothing to add.
+ * Parses a module. Undefined: it does not parse, is not a module, or nests so deeply that parsing could end the process. The
+ * loader reports these, so advice does not.
  */
 export function parseModule(file: string, source: string): ModuleSource | undefined {
   const lang = languages[extname(file)];
@@ -56,7 +56,7 @@ export function parseModule(file: string, source: string): ModuleSource | undefi
   };
 }
 
-/** The nodes below a node, that one first, in the order of the text; `enters` may keep out what lies below one. */
+/** A node and its descendants in source order; if `enters` returns false for a node, its descendants are skipped. */
 export function* descend(root: SyntaxNode, enters: (node: SyntaxNode) => boolean = () => true): Generator<SyntaxNode> {
   const open: SyntaxNode[] = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -66,7 +66,7 @@ export function* descend(root: SyntaxNode, enters: (node: SyntaxNode) => boolean
   }
 }
 
-/** The nodes of a function's own body: functions within it are shown and not entered. */
+/** The nodes of a function's own body. Nested functions are included but not entered. */
 export function withinFunction(root: SyntaxNode): Generator<SyntaxNode> {
   return descend(root, (node) => !isFunction(node));
 }
@@ -75,7 +75,7 @@ export function isFunction(node: SyntaxNode | null | undefined): node is Functio
   return node?.type === "FunctionDeclaration" || node?.type === "FunctionExpression" || node?.type === "ArrowFunctionExpression";
 }
 
-/** Makes a diagnostic of a node's place, unless a comment there wants none. */
+/** Creates a diagnostic at a node's position, unless a comment there suppresses it. */
 export function adviseAt(
   module: ModuleSource,
   node: SyntaxNode,
@@ -88,7 +88,7 @@ export function adviseAt(
   return [{ severity, code, message, file: module.file, range: { start, end: module.positionOf(node.end) } }];
 }
 
-// Without recursion: what the parser could read may still nest deeper than our stack.
+// Iterative, because a parsed module may nest deeper than the JavaScript stack.
 function collectNodes(program: SyntaxNode, parents: Map<SyntaxNode, SyntaxNode>): SyntaxNode[] {
   const nodes: SyntaxNode[] = [];
   for (const node of descend(program)) {

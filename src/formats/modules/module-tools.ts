@@ -2,23 +2,23 @@ import { exportsOf, handlerNode, isPlainTool } from "./module-exports.ts";
 import { type FunctionNode, isFunction, type ModuleSource, type NodeOf, type SyntaxNode } from "./module-source.ts";
 import { calleeName, propertyOf, resolveNode, staticText } from "./static-value.ts";
 
-/** A tool that a module defines, as far as its text tells. */
+/** A tool that a module defines, as far as its text shows it. */
 export interface WrittenTool {
-  /** Undefined: it is computed. */
+  /** Undefined: computed. */
   readonly name: string | undefined;
-  /** Where to point at for the whole of it. */
+  /** The position for diagnostics about the whole tool. */
   readonly node: SyntaxNode;
   readonly definition: NodeOf<"ObjectExpression"> | undefined;
   readonly handler: FunctionNode | undefined;
 }
 
-/** Finds the tools that a module exports and that are written in it: calls of `defineTool`, `SCHEMA` with `execute`, objects with name and handler. */
+/** Finds the tools that a module exports as literals: calls of `defineTool`, `SCHEMA` with `execute`, objects with name and handler. */
 export function findTools(module: ModuleSource): readonly WrittenTool[] {
   const { isReachable } = exportsOf(module);
   return allTools(module).filter(({ node }) => isReachable(node));
 }
 
-/** Those of them that nothing exports, so that nobody will have them. */
+/** The tools that are not exported, so that they are never available. */
 export function findUnexportedTools(module: ModuleSource): readonly WrittenTool[] {
   const { isReachable } = exportsOf(module);
   return allTools(module).filter(({ node }) => !isReachable(node));
@@ -35,7 +35,7 @@ function allTools(module: ModuleSource): readonly WrittenTool[] {
   return tools;
 }
 
-/** The function of a module that answers a tool which a JSON file defines. */
+/** The handler in a module of a tool that is defined in a JSON file. */
 export function findHandler(module: ModuleSource, toolName: string, exportName: string | undefined): FunctionNode | undefined {
   const names = exportName === undefined ? ["default", "handler", toolName, "execute"] : [exportName];
   for (const name of names) {
@@ -82,7 +82,7 @@ function exportedSchema(module: ModuleSource): WrittenTool | undefined {
   };
 }
 
-/** What a module exports under a name, where its text shows it. */
+/** The exported node with a name, if the text shows it. */
 function exportedNode(module: ModuleSource, name: string): SyntaxNode | undefined {
   for (const node of module.nodes) {
     if (name === "default" && node.type === "ExportDefaultDeclaration") return resolveNode(node.declaration as SyntaxNode, module);

@@ -1,12 +1,12 @@
 import type { ModuleSource, NodeOf, SyntaxNode } from "./module-source.ts";
 
-/** What an expression is sure to be, without running anything. */
+/** The value of an expression, if it is certain without running code. */
 export type StaticValue = { readonly isKnown: true; readonly value: unknown } | { readonly isKnown: false };
 
 const unknownValue: StaticValue = { isKnown: false };
 const mostDepth = 100;
 
-/** The value of literals, of objects and lists of them, of joined text, and of the module's own constants. */
+/** Evaluates literals, objects and arrays of them, concatenated strings, and the module's own constants. */
 export function staticValue(node: SyntaxNode, module: ModuleSource, depth = 0): StaticValue {
   if (depth > mostDepth) return unknownValue;
   const at = resolveNode(node, module);
@@ -20,11 +20,19 @@ export function staticValue(node: SyntaxNode, module: ModuleSource, depth = 0): 
     const negated = staticValue(at.argument, module, depth + 1);
     return negated.isKnown && typeof negated.value === "number" ? known(-negated.value) : unknownValue;
   }
-  if (at.type === "ArrayExpression") return staticList(at, module, depth);
+  if (at.type === "ArrayExpression") {
+    const values: unknown[] = [];
+    for (const element of at.elements) {
+      const item = element === null || element.type === "SpreadElement" ? unknownValue : staticValue(element, module, depth + 1);
+      if (!item.isKnown) return unknownValue;
+      values.push(item.value);
+    }
+    return known(values);
+  }
   return at.type === "ObjectExpression" ? staticObject(at, module, depth) : unknownValue;
 }
 
-/** The text of a string, of a template without expressions, and of such texts joined by `+`. */
+/** The value of a string, of a template without expressions, and of concatenations of these. */
 export function staticText(node: SyntaxNode, module: ModuleSource, depth = 0): string | undefined {
   if (depth > mostDepth) return undefined;
   const at = resolveNode(node, module);
@@ -35,7 +43,7 @@ export function staticText(node: SyntaxNode, module: ModuleSource, depth = 0): s
   return left === undefined || right === undefined ? undefined : left + right;
 }
 
-/** Without what only types see, and a name of the module's top as what it stands for. */
+/** Strips type-only syntax, and resolves a top-level name to its value. */
 export function resolveNode(node: SyntaxNode, module: ModuleSource): SyntaxNode {
   let at = unwrap(node);
   for (let steps = 0; at.type === "Identifier" && steps < 10; steps++) {
@@ -60,7 +68,7 @@ export function unwrap(node: SyntaxNode): SyntaxNode {
   return at;
 }
 
-/** A property of an object literal; undefined also when it may come from a spread. */
+/** A property of an object literal; undefined also if a spread may provide it. */
 export function propertyOf(object: NodeOf<"ObjectExpression">, name: string): NodeOf<"Property"> | undefined {
   return object.properties.find(
     (property): property is NodeOf<"Property"> & typeof property => property.type === "Property" && keyOf(property) === name,
@@ -82,16 +90,6 @@ export function calleeName(node: SyntaxNode): string | undefined {
   const at = unwrap(node);
   if (at.type === "Identifier") return at.name;
   return at.type === "MemberExpression" && at.property.type === "Identifier" && !at.computed ? at.property.name : undefined;
-}
-
-function staticList(list: NodeOf<"ArrayExpression">, module: ModuleSource, depth: number): StaticValue {
-  const values: unknown[] = [];
-  for (const element of list.elements) {
-    const item = element === null || element.type === "SpreadElement" ? unknownValue : staticValue(element, module, depth + 1);
-    if (!item.isKnown) return unknownValue;
-    values.push(item.value);
-  }
-  return known(values);
 }
 
 function staticObject(object: NodeOf<"ObjectExpression">, module: ModuleSource, depth: number): StaticValue {

@@ -11,15 +11,15 @@ import { agentPluginsSchema } from "./plugin-dialects.ts";
 export interface AgentPluginsMcpOptions {
   readonly file: string;
   readonly variables: VariableLookup;
-  /** The plugin's folder: programs start there, and relative commands lie there. */
+  /** The plugin's folder: the working directory of programs, and the base of relative commands. */
   readonly folder: string;
 }
 
 const maxServers = 1_000;
 
 /**
- * Reads the `mcp.json` of an Agent Plugins 1.0.0 package, whose schema is closed: the wrong `$schema`, another key beside
- * it or no servers disable all of them, and what is wrong with one server disables that one. Never throws.
+ * Reads the `mcp.json` of an Agent Plugins 1.0.0 package, whose schema is closed: a wrong `$schema`, an unknown top-level key
+ * or missing servers disable all servers; an invalid server is disabled alone. Never throws.
  */
 export function parseAgentPluginsMcp(
   text: string,
@@ -96,10 +96,6 @@ function remoteFault({ url, headers }: Json): string | undefined {
   if (username !== "" || password !== "" || hash !== "") return 'has a user name, a password or a fragment in its "url"';
   if (headers === undefined) return undefined;
   if (!isTexts(headers)) return 'must have an object of strings as "headers"';
-  return headersFault(headers);
-}
-
-function headersFault(headers: Readonly<Record<string, string>>): string | undefined {
   const seen = new Set<string>();
   for (const [name, value] of Object.entries(headers)) {
     const shown = JSON.stringify(name.slice(0, 60));

@@ -5,9 +5,9 @@ import { parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 
-/** What can be known of a plugin without running it. */
+/** The static description of a plugin. */
 export interface CodePluginManifest {
-  /** If given, what its code must call it. */
+  /** If present, the plugin's code must use the same name. */
   readonly name?: string;
   readonly version?: string;
   readonly engines?: Readonly<Record<string, string>>;
@@ -18,12 +18,12 @@ export interface CodePluginManifest {
   readonly main?: string;
 }
 
-/** Where a manifest stands: a file of its own beside the module, or `skillhost.plugin` in a package.json. */
+/** The location of a manifest: a separate file beside the module, or `skillhost.plugin` in a package.json. */
 export type CodePluginManifestKind = "own-file" | "package";
 
 /**
- * Reads the manifest of a code plugin. There is none when a package.json says nothing of a plugin. With an error among the
- * diagnostics the plugin must not run: what was meant to hold it back may be what cannot be read.
+ * Reads the manifest of a code plugin. Undefined if a package.json does not declare a plugin. If the diagnostics contain an
+ * error, the plugin must not run, because the unreadable part may restrict it.
  */
 export function parseCodePluginManifest(
   text: string,

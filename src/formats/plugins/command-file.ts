@@ -3,23 +3,23 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { expandPrompt, parsePromptFile } from "../skills/prompt-file.ts";
 import { fileTooLarge, maxDocumentBytes, maxJsonBytes } from "../text/limits.ts";
 
-/** A command as a file describes it: a prompt that takes the place of what the person wrote. */
+/** A command file: a prompt that replaces the user's input. */
 export interface CommandFile {
   readonly description?: string;
-  /** The prompt with the arguments filled in. Commands of a shell in it are never run. */
+  /** The prompt with arguments inserted. Shell commands in it are never run. */
   expand(argumentsText: string): string;
 }
 
 export interface ParsedCommand {
-  /** Absent: the file describes no command. */
+  /** Absent: the file does not contain a command. */
   readonly command?: CommandFile;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What stands for a place in a prompt, such as `${CLAUDE_PLUGIN_ROOT}`, by its spelling. */
+/** The paths of placeholders in a prompt, such as `${CLAUDE_PLUGIN_ROOT}`. */
 export type PromptPlaces = Readonly<Record<string, string>>;
 
-/** Reads a command in Markdown, as Claude Code, Copilot and Cursor have them. Never throws. */
+/** Reads a Markdown command of Claude Code, Copilot or Cursor. Never throws. */
 export function parseMarkdownCommand(text: string, file: string, places: PromptPlaces): ParsedCommand {
   const { prompt, diagnostics } = parsePromptFile(text.slice(0, maxDocumentBytes), file);
   const body = prompt.body.trim();
@@ -35,7 +35,7 @@ export function parseMarkdownCommand(text: string, file: string, places: PromptP
   };
 }
 
-/** Reads a command in TOML, as Gemini has them. Never throws. */
+/** Reads a TOML command of Gemini. Never throws. */
 export function parseTomlCommand(text: string, file: string, places: PromptPlaces): ParsedCommand {
   if (text.length > maxJsonBytes) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
   const table = parseToml(text);
@@ -65,7 +65,7 @@ function parseToml(text: string): Readonly<Record<string, unknown>> | TomlError 
 }
 
 function tomlFault({ message, line, column }: TomlError, file: string): Diagnostic {
-  // The message repeats the lines around the fault.
+  // The parser's message quotes the lines around the fault.
   const [what = ""] = message.replace(/^Invalid TOML document: /, "").split("\n", 1);
   return {
     severity: "error",

@@ -6,47 +6,47 @@ import { createFieldReader, describe, type JsonComplain } from "../text/json-fie
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import type { BundleDialect } from "./plugin-dialects.ts";
 
-/** What a hook starts: a line for a shell, by the systems that it is for, or a program with its arguments. */
+/** The command of a hook: a shell line per operating system, or a program with arguments. */
 export type HookProgram =
   | { readonly kind: "shell"; readonly bash: string | undefined; readonly powershell: string | undefined }
   | { readonly kind: "program"; readonly command: string; readonly args: readonly string[] };
 
-/** A hook as a file configures it. */
+/** A configured hook. */
 export interface HookCommand {
   readonly moment: HookMoment;
-  /** As the file calls the event. */
+  /** The event's name in the file. */
   readonly event: string;
   readonly protocol: HookProtocol;
   readonly dialect: BundleDialect;
-  /** Which tools, agents or sources it is for; undefined: all. */
+  /** The tools, agents or sources that it applies to; undefined: all. */
   readonly matcher: string | undefined;
   readonly program: HookProgram;
-  /** From the session's working directory, or absolute. */
+  /** Relative to the session's working directory, or absolute. */
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly timeout: number;
-  /** It is started and not waited for. */
+  /** Started without waiting for its end. */
   readonly isAsync: boolean;
 }
 
 interface HookConfigOptions {
   readonly file: string;
   readonly dialect: BundleDialect;
-  /** Where the hooks stand in the file; absent: under `hooks`. */
+  /** The path of the hooks in the file; absent: `hooks`. */
   readonly at?: JsonPath | undefined;
 }
 
 interface HookConfig {
   /** In the order of the file. */
   readonly hooks: readonly HookCommand[];
-  /** False: the file, or all that it says about an event, is not what it must be, so any hook may be missing. */
+  /** False: the file, or the value of an event, is invalid, so any hook may be missing. */
   readonly isWhole: boolean;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
- * Reads a file that configures hooks, in the forms of Claude Code, Codex, Copilot and Gemini. A hook that cannot be used
- * is left out with a diagnostic and takes none of the others along. Never throws.
+ * Reads a hook configuration of Claude Code, Codex, Copilot or Gemini. An invalid hook is omitted with a diagnostic and does
+ * not affect the others. Never throws.
  */
 export function parseHookConfig(text: string, options: HookConfigOptions): HookConfig {
   const { file, at } = options;
@@ -64,7 +64,7 @@ export function parseHookConfig(text: string, options: HookConfigOptions): HookC
   return { hooks, isWhole, diagnostics: report.diagnostics };
 }
 
-/** Faults of a shape, or of a number, after which it is not known which hooks were meant. */
+/** Structural faults, and too many hooks: the intended hooks are unknown then. */
 const wholeFaults: ReadonlySet<string> = new Set(["HOOKS_TYPE", "HOOKS_TOO_MANY"]);
 
 const maxHooks = 500;
@@ -201,7 +201,7 @@ function readTimeout(hook: Json, dialect: BundleDialect, fields: Fields): number
     fields.wrong("timeout", `"timeout" must be a positive number, not ${describe(given)}.`);
     return defaultHookTimeout(dialect);
   }
-  // Gemini counts milliseconds, everybody else seconds.
+  // Gemini uses milliseconds, all others use seconds.
   return Math.min(dialect === "gemini" ? given : given * 1_000, longestTimeout);
 }
 
@@ -216,7 +216,7 @@ function own(object: Json, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** When a hook runs, in our words. */
+/** The event of a hook, independent of the dialect. */
 export type HookMoment =
   | "preToolUse"
   | "postToolUse"
@@ -230,7 +230,7 @@ export type HookMoment =
   | "subagentStart"
   | "subagentStop";
 
-/** How a hook is told and answers: as Claude Code has it (Codex and VS Code too), as Gemini, or as the Copilot runtime. */
+/** The protocol of a hook's input and output: that of Claude Code (also Codex and VS Code), of Gemini, or of the Copilot runtime. */
 type HookProtocol = "claude" | "gemini" | "copilot";
 
 const claudeEvents: Readonly<Record<string, HookMoment>> = {
@@ -268,7 +268,7 @@ const copilotMoments: readonly HookMoment[] = [
   "subagentStop",
 ];
 
-/** Events of these clients that nothing here corresponds to. */
+/** Events of these clients without an equivalent here. */
 const withoutCounterpart: ReadonlySet<string> = new Set([
   "Notification",
   "PermissionRequest",
@@ -302,7 +302,7 @@ type HookEvent =
   | { readonly kind: "known"; readonly moment: HookMoment; readonly protocol: HookProtocol }
   | { readonly kind: "unsupported" | "unknown" };
 
-/** What an event of a dialect is here. */
+/** The event that corresponds to an event of a dialect. */
 function hookEventOf(dialect: BundleDialect, name: string): HookEvent {
   const [table, protocol] = dialect === "gemini" ? ([geminiEvents, "gemini"] as const) : ([claudeEvents, "claude"] as const);
   if (Object.hasOwn(table, name)) return { kind: "known", moment: table[name]!, protocol };
@@ -312,7 +312,7 @@ function hookEventOf(dialect: BundleDialect, name: string): HookEvent {
   return { kind: withoutCounterpart.has(name) ? "unsupported" : "unknown" };
 }
 
-/** How long a hook may take when it does not say, in milliseconds. */
+/** The default time limit of a hook, in milliseconds. */
 function defaultHookTimeout(dialect: BundleDialect): number {
   return dialect === "copilot" ? 30_000 : 60_000;
 }

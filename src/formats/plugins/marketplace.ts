@@ -7,7 +7,7 @@ import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { manifestRulesOf } from "./plugin-dialects.ts";
 import { type Components, readComponents } from "./plugin-manifest.ts";
 
-/** Where a listed plugin is to be had. */
+/** The source of a listed plugin. */
 export type MarketplaceSource =
   | { readonly kind: "local"; readonly path: string }
   | { readonly kind: "github"; readonly repo: string; readonly ref?: string; readonly sha?: string }
@@ -21,22 +21,22 @@ export interface MarketplacePlugin {
   readonly source: MarketplaceSource;
   readonly version?: string;
   readonly description?: string;
-  /** What the entry says about the plugin's parts, as a manifest of Claude Code says it. */
+  /** The entry's fields about the plugin's components, as in a manifest of Claude Code. */
   readonly components: Components;
-  /** False: the entry is the plugin's whole definition. True: it is added to the plugin's manifest. */
+  /** False: the entry is the complete definition of the plugin. True: it extends the plugin's manifest. */
   readonly isStrict: boolean;
-  /** Where its entry begins. */
+  /** The position of its entry. */
   readonly start?: Position;
 }
 
 export interface Marketplace {
   readonly name: string;
   readonly owner?: string;
-  /** In the order of the file; no two have one name. */
+  /** In the order of the file; names are unique. */
   readonly plugins: readonly MarketplacePlugin[];
 }
 
-/** Where marketplaces lie in a folder, in the order in which they are looked for. */
+/** The paths of marketplace files in a folder, in the order of the search. */
 export const marketplacePlaces: readonly string[] = [
   "marketplace.json",
   ".plugin/marketplace.json",
@@ -48,7 +48,7 @@ export const marketplacePlaces: readonly string[] = [
 
 const maxPlugins = 10_000;
 
-/** Reads a list of plugins. An entry that cannot be used is an error and takes none of the others along. Never throws. */
+/** Reads a list of plugins. An invalid entry is an error and does not affect the others. Never throws. */
 export function parseMarketplace(text: string, file: string): { marketplace?: Marketplace; diagnostics: readonly Diagnostic[] } {
   if (text.length > maxJsonBytes * 8) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes * 8)] };
   const report = createTextReport(text, file);
@@ -85,7 +85,7 @@ function readMarketplace(
 }
 
 interface PluginsOptions {
-  /** Below which bare paths lie. */
+  /** The base of bare paths. */
   readonly root: string | undefined;
   readonly startOf: (path: JsonPath) => Position | undefined;
 }
@@ -127,9 +127,15 @@ function readPlugins(entries: readonly unknown[], { root, startOf }: PluginsOpti
   });
 }
 
-/** What a source is, or what is wrong with it. */
+/** The parsed source, or a description of its fault. */
 function readSource(source: unknown, root: string | undefined): MarketplaceSource | string {
-  if (typeof source === "string") return readSourceText(source, root);
+  if (typeof source === "string") {
+    if (source.trim() === "") return 'has an empty "source"';
+    if (/^(?:https?|git|ssh):\/\/|^git@/.test(source)) return { kind: "url", url: source };
+    // A bare path is relative to the plugin root of the marketplace.
+    const isBare = root !== undefined && !/^\.{0,2}\//.test(source) && source !== ".";
+    return { kind: "local", path: isBare ? `${root.replace(/\/+$/, "")}/${source}` : source };
+  }
   if (!isRecord(source)) return `needs a "source" that is a string or an object, not ${describe(source)}`;
   const kind = textOf(source, "source");
   const texts = (required: readonly string[], optional: readonly string[]): Record<string, string> | string => {
@@ -155,14 +161,6 @@ const sourceKeys: Readonly<Record<string, readonly [required: readonly string[],
   npm: [["package"], ["version", "registry"]],
   archive: [["url"], ["sha256"]],
 };
-
-function readSourceText(source: string, root: string | undefined): MarketplaceSource | string {
-  if (source.trim() === "") return 'has an empty "source"';
-  if (/^(?:https?|git|ssh):\/\/|^git@/.test(source)) return { kind: "url", url: source };
-  // A bare path lies below the root that the marketplace names for its plugins.
-  const isBare = root !== undefined && !/^\.{0,2}\//.test(source) && source !== ".";
-  return { kind: "local", path: isBare ? `${root.replace(/\/+$/, "")}/${source}` : source };
-}
 
 function textOf(object: Json, key: string): string | undefined {
   const value = own(object, key);

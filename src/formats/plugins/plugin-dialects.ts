@@ -1,32 +1,32 @@
 import type { McpDialect } from "../mcp/mcp-dialects.ts";
 
-/** Whose manifest a bundle has. `claude` is also what a folder without one follows. */
+/** The dialect of a bundle's manifest. A folder without a manifest follows `claude`. */
 export type BundleDialect = "agent-plugins" | "claude" | "copilot" | "codex" | "gemini" | "cursor" | "openclaw";
 
-/** What a bundle can bring. `rules`: Cursor's; `context`: the files that Gemini puts before a conversation. */
+/** The components of a bundle. `rules`: those of Cursor; `context`: the files that Gemini adds to the start of a conversation. */
 export type ComponentKind = "skills" | "agents" | "commands" | "hooks" | "mcpServers" | "rules" | "context";
 
 export type MetadataType = "text" | "texts" | "author" | "repository";
 
-/** What a dialect says about its manifest. */
+/** The manifest rules of a dialect. */
 export interface ManifestRules {
-  /** Keys whose value names where a kind of component lies, or holds it. */
+  /** Keys with the path of a kind of component, or the component itself. */
   readonly components: Readonly<Record<string, ComponentKind>>;
   readonly metadata: Readonly<Record<string, MetadataType>>;
-  /** Known keys that have no effect here and mean nothing but more about the plugin. */
+  /** Known informational keys without effect here. */
   readonly ignored: readonly string[];
-  /** Known keys for something that is not supported here. */
+  /** Known keys of unsupported features. */
   readonly unsupported: readonly string[];
-  /** Keys that have to be there; `name` is taken from the folder otherwise. */
+  /** Required keys; a `name` that is not required defaults to the folder's name. */
   readonly required: readonly string[];
   readonly name: RegExp;
-  /** What a name must be, in words. */
+  /** A description of a valid name. */
   readonly nameWords: string;
-  /** A known key of the wrong type refuses the whole bundle, as its own client does. */
+  /** Whether a known key of the wrong type refuses the whole bundle, as in its own client. */
   readonly isStrict: boolean;
-  /** How paths begin: without `./` they are refused, or taken with a warning, or it does not matter. */
+  /** Whether a path without `./` is refused, accepted with a warning, or accepted. */
   readonly dotSlash: "required" | "advised" | "free";
-  /** Whose rules its MCP servers follow. */
+  /** The dialect of its MCP servers. */
   readonly servers: McpDialect;
 }
 
@@ -146,7 +146,7 @@ export function manifestRulesOf(dialect: BundleDialect): ManifestRules {
   return rules[dialect];
 }
 
-/** Where manifests lie in a bundle, in the order in which they are looked for. */
+/** The paths of manifests in a bundle, in the order of the search. */
 export const manifestPlaces: readonly { readonly path: string; readonly dialect: BundleDialect }[] = [
   { path: ".plugin/plugin.json", dialect: "copilot" },
   { path: "plugin.json", dialect: "copilot" },
@@ -161,16 +161,16 @@ export const manifestPlaces: readonly { readonly path: string; readonly dialect:
 
 const schemaAddress = /^https:\/\/(?:www\.)?agent-plugins\.org\/schemas\/([\w.-]{1,40})\/(plugin|mcp)\.schema\.json$/;
 
-/** The version that an address of the Agent Plugins specification's schemas names; undefined: it is none. */
+/** The version in a schema URL of the Agent Plugins specification; undefined for any other URL. */
 export function agentPluginsVersion(schema: unknown, what: "plugin" | "mcp"): string | undefined {
   const match = typeof schema === "string" ? schemaAddress.exec(schema) : null;
   return match?.[2] === what ? match[1] : undefined;
 }
 
-/** The versions of the Agent Plugins specification that are understood: a later 1.x is not known to be compatible. */
+/** The supported versions of the Agent Plugins specification: a later 1.x may be incompatible. */
 export const agentPluginsVersions: readonly string[] = ["1.0.0"];
 
-/** The one address that version 1.0.0 has for a schema. */
+/** The schema URL of version 1.0.0. */
 export function agentPluginsSchema(what: "plugin" | "mcp"): string {
   return `https://agent-plugins.org/schemas/1.0.0/${what}.schema.json`;
 }

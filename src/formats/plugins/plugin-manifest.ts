@@ -15,31 +15,31 @@ import {
   manifestRulesOf,
 } from "./plugin-dialects.ts";
 
-/** A plugin's manifest, whosever it is. */
+/** A plugin's manifest, independent of the dialect. */
 export interface PluginManifest {
   readonly dialect: BundleDialect;
   readonly name: string;
   readonly version?: string;
   readonly description?: string;
   readonly displayName?: string;
-  /** What the manifest says of each kind; a kind that it does not mention lies where its dialect has it. */
+  /** The declared locations of each kind of component; other kinds are at the default paths of the dialect. */
   readonly components: Components;
-  /** Environment variables that a person is to set, which its MCP servers get (Gemini). */
+  /** Environment variables for its MCP servers that the user must set (Gemini). */
   readonly variables: readonly string[];
 }
 
 interface ManifestOptions {
   /** Names the file in diagnostics. */
   readonly file: string;
-  /** Whose place it lies at; a root `plugin.json` that declares the Agent Plugins specification follows that. */
+  /** The dialect by location; a root `plugin.json` that declares the Agent Plugins specification follows that instead. */
   readonly dialect: BundleDialect;
-  /** The name of the plugin's folder, for dialects where the name may be left out. */
+  /** The name of the plugin's folder, for dialects in which the name is optional. */
   readonly folderName: string;
 }
 
 /**
- * Reads a plugin's manifest. There is none when the text is no JSON object, lacks what its dialect requires, or breaks
- * its rules where those say that this is fatal; everything else is a diagnostic, and the rest counts. Never throws.
+ * Reads a plugin's manifest. Undefined if the text is not a JSON object, lacks a required key of its dialect, or breaks a rule
+ * that the dialect treats as fatal. All other faults are diagnostics, and the remaining fields are used. Never throws.
  */
 export function parsePluginManifest(
   text: string,
@@ -89,7 +89,7 @@ function readVariables(value: Json): readonly string[] {
   });
 }
 
-/** What a checkout without symbolic links leaves of one: a file whose text is the way to another. */
+/** A symbolic link after a checkout without link support: a file that contains the path of the target. */
 function linkStub(text: string, file: string): readonly Diagnostic[] {
   if (!/^\.{1,2}\/\S{1,500}$/.test(text.trim())) return [];
   const message = `This file contains only the target of a symbolic link, ${text.trim()}. Check it out with symbolic links enabled, or copy the file.`;
@@ -103,7 +103,7 @@ interface Metadata {
   readonly displayName?: string;
 }
 
-/** Where components of a kind are: at a path, or written in the manifest itself. */
+/** The location of a kind of component: a path, or inline in the manifest. */
 export type ComponentSource =
   | { readonly kind: "path"; readonly path: string; readonly start: Position | undefined }
   | { readonly kind: "inline"; readonly value: Json; readonly at: JsonPath };
@@ -112,9 +112,9 @@ export type Components = Readonly<Partial<Record<ComponentKind, readonly Compone
 
 interface ComponentOptions {
   readonly rules: ManifestRules;
-  /** Where a part of the manifest stands in its text. */
+  /** The position of a part of the manifest in its text. */
   readonly startOf: (path: JsonPath) => Position | undefined;
-  /** Where the object stands in its document. Absent: it is the document. */
+  /** The path of the object in its document. Absent: the document itself. */
   readonly base?: JsonPath;
 }
 
@@ -124,7 +124,7 @@ interface MetadataOptions {
   readonly dialect: BundleDialect;
 }
 
-/** Whether a manifest is of a version of the Agent Plugins specification that is understood. */
+/** Whether a manifest has a supported version of the Agent Plugins specification. */
 function checkAgentPluginsSchema(value: Json, complain: JsonComplain): boolean {
   if (value["$schema"] === agentPluginsSchema("plugin")) return true;
   const version = agentPluginsVersion(value["$schema"], "plugin");
@@ -136,7 +136,7 @@ function checkAgentPluginsSchema(value: Json, complain: JsonComplain): boolean {
   return false;
 }
 
-/** Reads what a manifest says about the plugin, and reports keys that have no effect. Undefined: the plugin is refused. */
+/** Reads the descriptive fields of a manifest, and reports keys without effect. Undefined: the plugin is refused. */
 function readMetadata(value: Json, options: MetadataOptions, complain: JsonComplain): Metadata | undefined {
   const { rules, dialect } = options;
   const read: Record<string, string> = {};
@@ -174,7 +174,7 @@ function readName(value: Json, { rules, folderName }: MetadataOptions, complain:
   return fallback;
 }
 
-/** The nearest name that filters and messages can use. */
+/** The most similar name that is valid in filters and messages. */
 function legalName(text: string): string | undefined {
   const name = text
     .replace(/[^\w.-]+/g, "-")
@@ -228,7 +228,7 @@ function listed(keys: readonly string[]): string {
   return shown.join(", ") + (keys.length > 20 ? ` and ${keys.length - 20} more` : "");
 }
 
-/** Reads where components are. Undefined: the plugin is refused for a value of the wrong type. */
+/** Reads the locations of components. Undefined: the plugin is refused because of a value of the wrong type. */
 export function readComponents(value: Json, options: ComponentOptions, complain: JsonComplain): Components | undefined {
   const { rules, base = [] } = options;
   const components: Partial<Record<ComponentKind, readonly ComponentSource[]>> = {};

@@ -1,11 +1,11 @@
 import { withoutHidden } from "../../base/hidden-characters.ts";
 
-/** Told when a field has a value that cannot be used, which is then left out. */
+/** Called when a field has an invalid value, which is then omitted. */
 export type FieldWarning = (key: string, message: string) => void;
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** Text, trimmed; blank counts as absent. A number or a boolean is taken as it would be written: `version: 2` means "2". */
+/** Text, trimmed; blank counts as absent. Numbers and booleans are converted to text: `version: 2` means "2". */
 export function textField(data: Data, key: string, warn: FieldWarning): string | undefined {
   const value = data[key] ?? undefined;
   if (value === undefined) return undefined;
@@ -16,7 +16,7 @@ export function textField(data: Data, key: string, warn: FieldWarning): string |
   return withoutHidden(String(value)).trim() || undefined;
 }
 
-/** Booleans, and the words people write for them. */
+/** Booleans, and their common spellings. */
 export function booleanField(data: Data, key: string, warn: FieldWarning): boolean | undefined {
   const value = data[key] ?? undefined;
   if (value === undefined) return undefined;
@@ -35,7 +35,7 @@ export function mapField(data: Data, key: string, warn: FieldWarning): Readonly<
   return undefined;
 }
 
-/** Names of tools, from a list or from text with spaces or commas between them; what is in parentheses stays whole. */
+/** Names of tools, from a list or from text with spaces or commas between them; parenthesised parts are kept together. */
 export function toolListField(data: Data, key: string, warn: FieldWarning): readonly string[] | undefined {
   return listField(data, key, warn)?.flatMap(splitToolList);
 }
@@ -53,8 +53,8 @@ export interface ArgumentField {
 }
 
 /**
- * Arguments: names as `wordListField` reads them, or a list of names and of objects with a name. One without a name, and
- * the second of two of one name, are left out.
+ * Arguments: names as `wordListField` reads them, or a list of names and of objects with a name. Entries without a name, and
+ * repeated names, are omitted.
  */
 export function argumentsField(data: Data, key: string, warn: FieldWarning): readonly ArgumentField[] | undefined {
   const value = data[key] ?? undefined;
@@ -63,7 +63,7 @@ export function argumentsField(data: Data, key: string, warn: FieldWarning): rea
   return unique(found.filter(({ name }) => name !== ""));
 }
 
-/** A hint such as `[file] [line]`: written without quotes, YAML makes a list of it, which is undone here. */
+/** A hint such as `[file] [line]`. YAML parses it as a list when it is not quoted; this converts the list back. */
 export function argumentHintField(data: Data, key: string, warn: FieldWarning): string | undefined {
   const value = data[key];
   if (!Array.isArray(value)) return textField(data, key, warn);

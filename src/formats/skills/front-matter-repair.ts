@@ -1,9 +1,9 @@
 import { parseYaml } from "../text/parse-yaml.ts";
 
 /**
- * The same YAML with quotes around plain values that are not YAML but plainly meant as text: `description: Use when: …`,
- * `argument-hint: [a] [b]`, values that start with `@`, `*`, `%`. `depth` says whether nested lines are touched too.
- * Every key stays on its line and in its column.
+ * The YAML with quotes around plain values that are not valid YAML but clearly meant as text: `description: Use when: …`,
+ * `argument-hint: [a] [b]`, values that start with `@`, `*`, `%`. `depth` determines whether nested lines are changed too.
+ * Every key keeps its line and column.
  */
 export function quotePlainValues(source: string, depth: "top" | "all"): string {
   const lines = source.split("\n");
@@ -18,8 +18,8 @@ export function quotePlainValues(source: string, depth: "top" | "all"): string {
 }
 
 /**
- * The last resort: every line at the left margin that looks like `key: value`, whatever stands between them. Values are
- * text, or lists of text; a heading mark before the key is overlooked.
+ * The last resort: every unindented line that looks like `key: value`. Values are text or lists of text; a heading mark before
+ * the key is ignored.
  */
 export function scanLines(source: string): { data: Record<string, unknown>; keys: ReadonlyMap<string, number> } {
   const data: Record<string, unknown> = Object.create(null);
@@ -36,7 +36,7 @@ export function scanLines(source: string): { data: Record<string, unknown>; keys
 
 interface Entry {
   readonly indent: number;
-  /** Everything up to and with the colon. */
+  /** Everything up to and including the colon. */
   readonly head: string;
   readonly key: string;
   readonly value: string;
@@ -49,7 +49,7 @@ function readEntry(line: string): Entry | undefined {
   return { indent: space.length, head: `${space}${key}:`, key, value: value.trim() };
 }
 
-// What belongs to an entry: the lines below that are indented more, and blank ones among them.
+// The lines of an entry: the following lines with more indentation, and blank lines among them.
 function lastLineOf(lines: readonly string[], at: number, indent: number): number {
   let last = at;
   for (let next = at + 1; next < lines.length; next++) {

@@ -7,33 +7,34 @@ import { quotePlainValues, scanLines } from "./front-matter-repair.ts";
 import { createTextReport, type TextReport } from "./text-report.ts";
 
 /**
- * How the front matter was read. `parsed`: as YAML. `repaired`: as YAML after quotes were put around some values.
- * `scanned`: line by line, because it is no YAML. `unclosed`, `unopened`: a `---` line is missing. `absent`: there is none.
+ * How the front matter was read. `parsed`: as YAML. `repaired`: as YAML, after quotes were added to some values. `scanned`:
+ * line by line, because it is not valid YAML. `unclosed`, `unopened`: a `---` line is missing. `absent`: the text has no front
+ * matter.
  */
 export type FrontMatterState = "parsed" | "repaired" | "scanned" | "unclosed" | "unopened" | "absent";
 
 export interface FrontMatter {
-  /** Has no prototype; no key in it, at any depth, is `__proto__`. */
+  /** Without a prototype; no key at any depth is `__proto__`. */
   readonly data: Readonly<Record<string, unknown>>;
-  /** What follows the front matter, with `\n` line ends and without what people cannot see. */
+  /** The text after the front matter, with `\n` line ends and without hidden characters. */
   readonly body: string;
   readonly bodyStartLine: number;
   readonly state: FrontMatterState;
-  /** Where each top-level key stands in the file. */
+  /** The position of each top-level key in the file. */
   readonly positions: ReadonlyMap<string, Position>;
   readonly problems: readonly Diagnostic[];
 }
 
 /**
- * Reads the YAML front matter of a Markdown text, leniently: what real files get wrong is repaired and reported, and a text
- * without front matter is all body. Never throws; whether missing front matter matters is the caller's to say.
+ * Reads the YAML front matter of a Markdown text, leniently: common mistakes are repaired and reported, and a text without
+ * front matter is all body. Never throws; the caller decides whether missing front matter is a problem.
  */
 export function parseFrontMatter(text: string): FrontMatter {
   const source = text.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n");
   const report = createTextReport(source);
   const block = findFrontMatterBlock(source);
   const read = block && readBlock(source, block, report);
-  // Faults of a block that was no front matter after all concern nobody, unless it stands where front matter belongs.
+  // Faults of a block that turned out not to be front matter are ignored, unless it is at the place of front matter.
   if (read === undefined) return absent(source, block?.kind === "closed" ? report : createTextReport(source));
   const { data, positions, state } = read;
   const bodyStart = read.block.bodyStart;
@@ -66,7 +67,7 @@ function absent(source: string, report: TextReport): FrontMatter {
   return { data, body: withoutHidden(source), bodyStartLine: 1, state: "absent", positions: new Map(), problems: report.diagnostics };
 }
 
-/** What only escapes of YAML bring in: nobody sees these in the file either. */
+/** Hidden characters from YAML escapes, which are not visible in the file either. */
 function reportEscaped({ data, positions }: BlockRead, report: TextReport): void {
   for (const [key, value] of Object.entries(data)) {
     const found = findHidden(textsIn(value).join(" "));
@@ -102,7 +103,7 @@ function repairBlock(text: string, block: FrontMatterBlock, report: TextReport, 
     report.add("warning", "FRONT_MATTER_REPAIRED", message, block.start + fault.offset);
     return found(block, { source: quoted, state: "repaired", ...result }, report);
   }
-  // A thematic break of the body may have been taken for the closing line: then what stands before it is Markdown.
+  // A thematic break of the body may have been read as the closing line; the text before it is Markdown then.
   const shorter = block.kind === "closed" && /\n\n#{1,6} /.test(source) ? unclosedBlock(text, block.start) : undefined;
   if (shorter !== undefined) return readBlock(text, shorter, report);
   return scanBlock(block, source, report, () => {
@@ -117,7 +118,7 @@ interface Broken {
 }
 
 interface Parsed {
-  /** The text that `keys` and `faults` have offsets in: the file's, or the same with quotes put in. */
+  /** The text that the offsets of `keys` and `faults` refer to: the file's text, or the text with added quotes. */
   readonly source: string;
   readonly data: Record<string, unknown>;
   readonly keys: ReadonlyMap<string, number>;
@@ -129,7 +130,7 @@ function emptyMap(): Omit<Parsed, "source"> {
   return { data: Object.create(null), keys: new Map(), state: "parsed", faults: [] };
 }
 
-// No quotes help against these, and trying is not cheap.
+// Quotes do not fix these faults, and trying is expensive.
 function isHostile(fault: YamlFault): boolean {
   return fault.code === "TOO_DEEP" || fault.code === "TOO_MANY_NODES";
 }
@@ -152,7 +153,7 @@ const notMap: Explain = (report, block) => {
   report.add("warning", "FRONT_MATTER_NOT_MAP", message, block.start);
 };
 
-// Quoting moves offsets but neither lines nor the columns of keys, so places are taken in the text that was parsed.
+// Quoting changes offsets but neither lines nor the columns of keys, so positions are computed in the parsed text.
 function found(block: FrontMatterBlock, parsed: Parsed, report: TextReport): BlockRead {
   const above = report.position(block.start).line - 1;
   const own = createTextReport(parsed.source);
@@ -173,7 +174,7 @@ function found(block: FrontMatterBlock, parsed: Parsed, report: TextReport): Blo
   return { block, data: parsed.data, positions, state: missing ?? parsed.state };
 }
 
-// Where a `---` line is missing, only the keys can tell front matter from a text that happens to have a colon.
+// Without a `---` line, only the keys distinguish front matter from a text that happens to contain a colon.
 function plausible(read: BlockRead | undefined): BlockRead | undefined {
   return read !== undefined && (read.block.kind === "closed" || read.block.kind === "indented" || isSkillLike(read.positions))
     ? read
@@ -201,11 +202,11 @@ function reportPlace(block: FrontMatterBlock, report: TextReport): void {
   if (text !== undefined) report.add("warning", text[0]!, text[1]!, block.kind === "indented" ? block.end : block.start);
 }
 
-/** Where a document's front matter lies: `text.slice(start, end)`; its body begins at `bodyStart`. */
+/** The range of the front matter, `text.slice(start, end)`; the body begins at `bodyStart`. */
 interface FrontMatterBlock {
   /**
-   * `closed`: as it should be. `late`: after blank lines or comments. `indented`: the closing line is indented. `unclosed`,
-   * `unopened`: one of the `---` lines is missing.
+   * `closed`: valid. `late`: after blank lines or comments. `indented`: the closing line is indented. `unclosed`, `unopened`:
+   * one of the `---` lines is missing.
    */
   readonly kind: "closed" | "late" | "indented" | "unclosed" | "unopened";
   readonly start: number;
@@ -213,7 +214,7 @@ interface FrontMatterBlock {
   readonly bodyStart: number;
 }
 
-/** Finds the front matter of a text with `\n` line ends. It may turn out to be none: a document can begin with a thematic break. */
+/** Finds the front matter of a text with `\n` line ends. The result is a candidate, because a document can begin with a thematic break. */
 export function findFrontMatterBlock(text: string): FrontMatterBlock | undefined {
   const first = skipBlankAndComments(text);
   if (isRule(text, first)) {
@@ -225,8 +226,8 @@ export function findFrontMatterBlock(text: string): FrontMatterBlock | undefined
 }
 
 /**
- * The block up to an indented `---`, when what follows that line is not YAML: it was meant to close the front matter, and YAML
- * would read it, and the text below it, as a part of the value above. Otherwise it is a line of a value.
+ * The block up to an indented `---`, if the following line is not YAML: it was meant to close the front matter, and YAML would
+ * read it and the text below as part of the value above. Otherwise it is a line of a value.
  */
 function indentedBlock(text: string, start: number, end: number): FrontMatterBlock | undefined {
   let found: FrontMatterBlock | undefined;
@@ -242,7 +243,7 @@ function indentedBlock(text: string, start: number, end: number): FrontMatterBlo
 const yamlLine = /^(?:[A-Za-z_][\w .-]*:|[ \t]+\S|-[ \t]|#)/;
 
 /**
- * The block as if its closing line were missing: it ends at the first line that is no YAML, or blank. Also for a block whose
+ * The block of front matter without a closing line: it ends at the first line that is blank or not YAML. Also used when the
  * "closing line" turns out to be a thematic break further down.
  */
 function unclosedBlock(text: string, start: number): FrontMatterBlock | undefined {
@@ -253,7 +254,7 @@ function unclosedBlock(text: string, start: number): FrontMatterBlock | undefine
   return at === first ? undefined : { kind: "unclosed", start, end: at, bodyStart: at };
 }
 
-/** True for a document that opens with a code fence around its front matter. */
+/** Whether a document begins with a code fence around its front matter. */
 function isFenced(text: string): boolean {
   return /^\s{0,100}(?:```|~~~)[ \t]{0,10}\w{0,20}[ \t]{0,10}\n---[ \t]{0,10}\n/.test(text.slice(0, 200));
 }

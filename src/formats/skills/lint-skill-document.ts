@@ -10,9 +10,9 @@ import { createTextReport } from "./text-report.ts";
 const maxBodyLines = 500;
 
 /**
- * Checks a SKILL.md against the Agent Skills specification as strictly as its reference validator does; its errors are
- * that validator's, each under a code of its own. Warnings and infos are what the specification says beyond it. A
- * document that cannot be read by the strict rules has only the errors that say why.
+ * Checks a SKILL.md against the Agent Skills specification as strictly as the reference validator. Errors correspond to those
+ * of the validator, each with its own code. Warnings and infos cover further recommendations of the specification. A document
+ * that the strict rules cannot read has only the errors that explain this.
  */
 export function lintSkillDocument(text: string, at: SkillDocumentPlace): readonly Diagnostic[] {
   const source = text.replace(/\r\n?/g, "\n");
@@ -39,9 +39,7 @@ export function lintSkillDocument(text: string, at: SkillDocumentPlace): readonl
   return report.diagnostics;
 }
 
-/**
- * The load diagnostics of a document together with its lint: a warning that the lint repeats as an error is left out.
- */
+/** The load diagnostics of a document combined with its lint. A warning that the lint reports as an error is omitted. */
 export function withLint(diagnostics: readonly Diagnostic[], lint: readonly Diagnostic[]): readonly Diagnostic[] {
   const repeated = new Set(lint.map(({ code, file }) => `${code}\0${file}`));
   return [...diagnostics.filter(({ code, file }) => !repeated.has(`${code}\0${file}`)), ...lint];
@@ -117,18 +115,18 @@ function lintDescription(field: StrictField | undefined, add: LintAdd): void {
   const advice = "Write `description: …`, saying what the skill does and when to use it.";
   if (field === undefined) add("error", "SKILL_DESCRIPTION_MISSING", `The front matter has no description. ${advice}`, 0);
   else if (!isFilled(field.value)) add("error", "SKILL_DESCRIPTION_EMPTY", `The description must be a string. ${advice}`, field.offset);
-  else lintDescriptionText(field.value, field.offset, add);
-}
-
-function lintDescriptionText(text: string, offset: number, add: LintAdd): void {
-  const length = [...text].length;
-  if (length > maxDescriptionLength) {
-    const message = `The description has ${length} characters; at most ${maxDescriptionLength} are allowed. Shorten it.`;
-    add("error", "SKILL_DESCRIPTION_TOO_LONG", message, offset);
-  }
-  // Direction controls and tag characters: text that people do not see and a model reads.
-  if (/[\u202A-\u202E\u2066-\u2069\u{E0000}-\u{E007F}]/u.test(text)) {
-    add("warning", "SKILL_HIDDEN_CHARACTERS", "The description contains invisible characters. Remove them.", offset);
+  else {
+    const text = field.value;
+    const offset = field.offset;
+    const length = [...text].length;
+    if (length > maxDescriptionLength) {
+      const message = `The description has ${length} characters; at most ${maxDescriptionLength} are allowed. Shorten it.`;
+      add("error", "SKILL_DESCRIPTION_TOO_LONG", message, offset);
+    }
+    // Direction controls and tag characters: invisible to people, but read by models.
+    if (/[\u202A-\u202E\u2066-\u2069\u{E0000}-\u{E007F}]/u.test(text)) {
+      add("warning", "SKILL_HIDDEN_CHARACTERS", "The description contains invisible characters. Remove them.", offset);
+    }
   }
 }
 
@@ -173,7 +171,7 @@ function isFilled(value: StrictField["value"]): value is string {
 
 type LintAdd = (severity: Severity, code: string, message: string, offset: number) => void;
 
-/** A top-level entry of strict front matter. `value` is text for every scalar, whatever it looks like. */
+/** A top-level entry of strict front matter. `value` is text for every scalar. */
 interface StrictField {
   readonly key: string;
   readonly offset: number;
@@ -185,7 +183,7 @@ type StrictValue = string | undefined;
 
 /**
  * Reads YAML by the rules of StrictYAML, which the Agent Skills reference validator uses: no flow collections, anchors,
- * aliases, tags or duplicate keys, and every scalar is text. Absent when it is no mapping at all.
+ * aliases, tags or duplicate keys, and every scalar is text. Undefined if it is not a mapping.
  */
 function lintStrictYaml(source: string, add: LintAdd): readonly StrictField[] | undefined {
   const document = parseYaml(source, "failsafe");
@@ -195,7 +193,12 @@ function lintStrictYaml(source: string, add: LintAdd): readonly StrictField[] | 
     return undefined;
   }
   visit(document, { Node: (_key, node) => lintNode(node, add) });
-  if (isMap(document.contents)) return toFields(document.contents as YAMLMap<Node, Node | null>);
+  if (isMap(document.contents))
+    return (document.contents as YAMLMap<Node, Node | null>).items.map(({ key, value }: Pair<Node, Node | null>) => ({
+      key: scalarText(key),
+      offset: offsetOf(key),
+      value: toFieldValue(value),
+    }));
   add("error", "FRONT_MATTER_NOT_MAP", "The front matter must be a list of `key: value` lines.", 0);
   return undefined;
 }
@@ -210,7 +213,15 @@ function lintNode(node: Alias | Node, add: LintAdd): void {
   if (node.anchor !== undefined)
     found("SKILL_YAML_ANCHOR", "Anchors are not allowed in front matter. Put quotes around text that begins with &.");
   if (hasTag(node)) found("SKILL_YAML_TAG", "Tags are not allowed in front matter. Put quotes around text that begins with !.");
-  if (isMap(node)) lintDuplicates(node as YAMLMap<Node, Node | null>, add);
+  if (isMap(node)) {
+    const map = node as YAMLMap<Node, Node | null>;
+    const seen = new Set<string>();
+    for (const { key } of map.items) {
+      const name = scalarText(key);
+      if (seen.has(name)) add("error", "FRONT_MATTER_DUPLICATE_KEY", `The key "${name}" occurs twice. Remove one of them.`, offsetOf(key));
+      seen.add(name);
+    }
+  }
   if (!isCollection(node) || !node.flow) return;
   if (isMap(node))
     found("SKILL_YAML_FLOW_MAP", "Mappings in { } are not allowed in front matter. Write one indented `key: value` line for each entry.");
@@ -221,27 +232,10 @@ function lintNode(node: Alias | Node, add: LintAdd): void {
     );
 }
 
-// A collection always has a tag, a scalar only where one is written.
+// A collection always has a tag, a scalar only if it is written.
 function hasTag(node: Node): boolean {
   const { tag } = node as { tag?: string };
   return tag !== undefined && !(isCollection(node) && /^tag:yaml\.org,2002:(?:map|seq)$/.test(tag));
-}
-
-function lintDuplicates(map: YAMLMap<Node, Node | null>, add: LintAdd): void {
-  const seen = new Set<string>();
-  for (const { key } of map.items) {
-    const name = scalarText(key);
-    if (seen.has(name)) add("error", "FRONT_MATTER_DUPLICATE_KEY", `The key "${name}" occurs twice. Remove one of them.`, offsetOf(key));
-    seen.add(name);
-  }
-}
-
-function toFields(map: YAMLMap<Node, Node | null>): readonly StrictField[] {
-  return map.items.map(({ key, value }: Pair<Node, Node | null>) => ({
-    key: scalarText(key),
-    offset: offsetOf(key),
-    value: toFieldValue(value),
-  }));
 }
 
 function toFieldValue(node: Node | null): StrictField["value"] {

@@ -3,15 +3,15 @@ import type { JsonSchema } from "../../tools/tool.ts";
 import type { JsonPath } from "../text/json-document.ts";
 import type { JsonComplain } from "../text/json-fields.ts";
 
-/** Checks the `${param}` of a handler against the tool's parameters. What is found are warnings. */
+/** Checks the `${param}` of a handler against the tool's parameters, and reports warnings. */
 export interface PlaceholderCheck {
-  /** Text that is filled only when it is nothing but one placeholder. */
+  /** Text that is replaced only if it consists of a single placeholder. */
   whole(text: string, path: JsonPath): void;
-  /** Text in which placeholders are filled wherever they stand, `${env:NAME}` and `${param:-default}` too. */
+  /** Text in which all placeholders are replaced, `${env:NAME}` and `${param:-default}` too. */
   within(text: string, path: JsonPath): void;
-  /** Every text of a JSON value, each as `whole`. */
+  /** Every string in a JSON value, each treated as `whole`. */
   values(value: unknown, path: JsonPath): void;
-  /** Text in which nothing is filled. */
+  /** Text without replacement. */
   none(text: string | undefined, path: JsonPath): void;
 }
 
@@ -55,7 +55,7 @@ export function createPlaceholderCheck(parameters: JsonSchema | undefined, compl
   return check;
 }
 
-// Absent: the schema is open or spread out, so any name may be right.
+// Undefined: the schema is open or uses references, so any name may be valid.
 function parameterNames(parameters: JsonSchema | undefined): readonly string[] | undefined {
   if (parameters === undefined) return [];
   const isOpen = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].some((keyword) => parameters[keyword] !== undefined);

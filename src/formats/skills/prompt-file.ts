@@ -9,20 +9,20 @@ import {
   textField,
 } from "./front-matter-fields.ts";
 
-/** A Markdown file with a prompt; its front matter is optional. */
+/** A Markdown prompt with optional front matter. */
 export interface PromptFile {
   readonly name?: string;
   readonly description?: string;
   readonly title?: string;
   readonly arguments?: readonly ArgumentField[];
   readonly argumentHint?: string;
-  /** False: it is context for a model and not offered to people. */
+  /** False: it is context for the model and not offered to users. */
   readonly userInvocable?: boolean;
-  /** Nothing is expanded in it. */
+  /** Without expansion. */
   readonly body: string;
 }
 
-/** Reads a prompt file. Every text is one; a front matter that cannot be read as such is reported. */
+/** Reads a prompt file. Every text is valid; unreadable front matter is reported. */
 export function parsePromptFile(text: string, file: string): { prompt: PromptFile; diagnostics: readonly Diagnostic[] } {
   const { data, body, problems, positions } = parseFrontMatter(text);
   const diagnostics = problems.map((problem): Diagnostic => ({ ...problem, file }));
@@ -42,27 +42,28 @@ export function parsePromptFile(text: string, file: string): { prompt: PromptFil
   return { prompt: { ...Object.fromEntries(given), body }, diagnostics };
 }
 
-// A text full of placeholders times long arguments would be gigabytes: past this much the rest stays unfilled.
+// Many placeholders with long arguments could expand to gigabytes. Beyond this size the remaining placeholders are not
+// replaced.
 const maxInserted = 8_388_608;
 const maxNames = 100;
 
 export interface Expansion {
   /** The skill's folder, for `{baseDir}` and `${CLAUDE_SKILL_DIR}`. */
   readonly baseDir?: string;
-  /** The folder of the plugin that it comes with, for `${CLAUDE_PLUGIN_ROOT}`. */
+  /** The folder of its plugin, for `${CLAUDE_PLUGIN_ROOT}`. */
   readonly pluginRoot?: string | undefined;
-  /** What the user wrote after the skill's name; absent: nobody invoked it, and the argument placeholders stay. */
+  /** The user's text after the skill's name. Absent: the user did not invoke it, and argument placeholders stay. */
   readonly argumentsText?: string;
   readonly argumentNames?: readonly string[];
-  /** Instead of `argumentsText`: the value of each of the names that was given one. */
+  /** Instead of `argumentsText`: the values of named arguments. */
   readonly argumentValues?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * Fills the placeholders of a prompt or a skill's body in one pass, so that what is filled in is never read again.
- * With arguments also `$ARGUMENTS` (appended if no placeholder takes the arguments), `$ARGUMENTS[0]`, `$0` and the
- * names in `argumentNames`, as `$name` or `${name}`: a positional one that was not given stays, a named one becomes empty, and a backslash before
- * any of them keeps it. Commands in the text are never run.
+ * Expands the placeholders of a prompt or a skill's body in one pass, so that inserted text is never expanded again. With
+ * arguments also `$ARGUMENTS` (appended if no placeholder takes the arguments), `$ARGUMENTS[0]`, `$0` and the names in
+ * `argumentNames`, as `$name` or `${name}`: a missing positional argument stays, a missing named argument becomes empty, and a
+ * backslash escapes a placeholder. Commands in the text are never run.
  */
 export function expandPrompt(body: string, expansion: Expansion): string {
   const filler = createFiller(expansion);
@@ -71,7 +72,7 @@ export function expandPrompt(body: string, expansion: Expansion): string {
   return left === "" ? text : `${text.trimEnd()}\n\nARGUMENTS: ${left}`;
 }
 
-/** Whether a text has a place for arguments that have no name. */
+/** Whether a text has a placeholder for unnamed arguments. */
 export function takesArguments(body: string): boolean {
   for (const [, escaped, , all, , position] of body.matchAll(placeholderPattern([])))
     if (escaped === undefined && (all !== undefined || position !== undefined)) return true;
@@ -82,11 +83,11 @@ const pluginPlaceholder = "${CLAUDE_PLUGIN_ROOT}";
 
 interface Filler {
   fill(whole: string, groups: readonly (string | undefined)[]): string;
-  /** The arguments, if no placeholder took any. */
+  /** The arguments, unless a placeholder used one. */
   leftArguments(): string;
 }
 
-/** The arguments as one text, and one by one. */
+/** The arguments as one text, and split. */
 function readArguments({ argumentsText, argumentNames = [], argumentValues }: Expansion): {
   readonly text: string | undefined;
   readonly values: readonly (string | undefined)[];
@@ -123,18 +124,18 @@ function createFiller(expansion: Expansion): Filler {
   };
 }
 
-// Groups: the backslash, a directory placeholder, $ARGUMENTS, its index, a position, a name, one in braces. Longer names first, so that
-// $file-name is not taken for $file.
+// Groups: the backslash, a directory placeholder, $ARGUMENTS, its index, a position, a name, one in braces. Longer names first,
+// so that $file-name does not match $file.
 function placeholderPattern(argumentNames: readonly string[]): RegExp {
   const names = argumentNames.slice(0, maxNames).filter((name) => /^[A-Za-z_][\w-]{0,63}$/.test(name));
   const named = names.length === 0 ? "(?!)" : names.sort((a, b) => b.length - a.length).join("|");
   const directory = "(?<!\\\\)(\\{baseDir\\}|\\$\\{CLAUDE_SKILL_DIR\\}|\\$\\{CLAUDE_PLUGIN_ROOT\\})";
   const argument = `\\$(?:(ARGUMENTS)(?:\\[(\\d{1,4})\\])?(?!\\w)|(\\d{1,4})(?!\\w)|(${named})(?![\\w-])|\\{(${named})\\})`;
-  // Without the look-ahead the optional backslash is tried at each character, which takes three times as long.
+  // Without the look-ahead the optional backslash is tried at every character, which is three times slower.
   return new RegExp(`(?=[\\\\{$])(\\\\)?(?:${directory}|${argument})`, "g");
 }
 
-// As a shell splits words: white space outside quotes separates, quotes are removed, a backslash keeps the next character.
+// Splits words like a shell: by white space outside quotes; quotes are removed, a backslash escapes the next character.
 function splitArguments(text: string): readonly string[] {
   const words: string[] = [];
   let word: string | undefined;

@@ -2,9 +2,9 @@ import { sha256 } from "../../base/canonical-json.ts";
 import { maxFrontMatterLength } from "../text/limits.ts";
 import { parseSkillDocument } from "./skill-document.ts";
 
-/** What a skill is called and what it does, wherever that was read. */
+/** The name and description of a skill. */
 export interface ServedSkill {
-  /** As `servedName` gives it. */
+  /** The result of `servedName`. */
   readonly name: string;
   readonly description: string;
 }
@@ -14,8 +14,8 @@ const maxDescriptionLength = 1024;
 const maxCompatibilityLength = 500;
 
 /**
- * The name by which a skill is served to clients that hold to the Agent Skills specification: small letters and digits of
- * ASCII, and single hyphens. A name that has none of them gets one that is made of its digest.
+ * The name under which a skill is served to clients that follow the Agent Skills specification: lower-case ASCII letters,
+ * digits and single hyphens. A name without any of these is replaced by one derived from its digest.
  */
 export function servedName(name: string): string {
   const slug = name
@@ -28,17 +28,17 @@ export function servedName(name: string): string {
   return cutName(slug, maxNameLength) || `skill-${shortDigest(name)}`;
 }
 
-/** The same, for a skill whose served name another skill has. */
+/** Like `servedName`, for a skill whose served name is already in use. */
 export function distinctServedName(name: string): string {
   const digest = shortDigest(name);
   return `${cutName(servedName(name), maxNameLength - digest.length - 1)}-${digest}`;
 }
 
 /**
- * A SKILL.md that says the same as the given text and keeps to the specification, so that strict clients can read it: the
- * front matter is one line of JSON for each key, which every YAML reader reads alike. Names, descriptions and
- * compatibility are cut to their limits, `metadata` maps text to text, and other keys keep their values unless they
- * are too large. The instructions are those of the text.
+ * Rewrites a SKILL.md so that it conforms to the specification and strict clients can read it. The front matter has one line of
+ * JSON per key, which all YAML parsers read equally. Names, descriptions and compatibility are shortened to their limits,
+ * `metadata` maps strings to strings, and other keys keep their values unless they are too large. The instructions are
+ * unchanged.
  */
 export function normalizeSkillDocument(text: string, { name, description }: ServedSkill): string {
   const { document } = parseSkillDocument(text, { file: "SKILL.md", directoryName: name });
@@ -72,11 +72,11 @@ function yamlLines(fields: Readonly<Record<string, unknown>>): string {
     left -= line.length;
     lines += line;
   }
-  // Names of the specification need no quotes, and readers that go line by line expect none.
+  // Names of the specification need no quotes, and line-based readers expect none.
   return lines.replace(/^"([a-zA-Z][\w-]*)":/gm, "$1:");
 }
 
-/** JSON that is YAML, too. Undefined: it would be longer than the limit, such as what aliases repeat. */
+/** JSON that is also valid YAML. Undefined: longer than the limit, for example because of repeated aliases. */
 function boundedJson(value: unknown, limit: number): string | undefined {
   let left = limit;
   const tooLong = new RangeError("too long");
@@ -86,7 +86,7 @@ function boundedJson(value: unknown, limit: number): string | undefined {
       if (left < 0) throw tooLong;
       return typeof part === "string" ? part.replace(/\p{Surrogate}/gu, "\uFFFD") : part;
     });
-    // Characters that JSON allows and YAML does not count as printable, or takes for the end of a line.
+    // Characters that JSON allows but YAML treats as unprintable or as line ends.
     return json.replace(
       /[\u007F-\u009F\u2028\u2029\uFEFF\uFFFE\uFFFF]/g,
       (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -105,7 +105,7 @@ function textMap(metadata: Readonly<Record<string, unknown>>): Readonly<Record<s
   return Object.fromEntries(texts);
 }
 
-/** By code points, as the specification counts. */
+/** In code points, as in the specification. */
 function cutText(text: string, limit: number): string {
   const points = [...text];
   return points.length <= limit

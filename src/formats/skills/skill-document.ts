@@ -13,14 +13,14 @@ import {
 } from "./front-matter-fields.ts";
 import { nameFaults } from "./skill-name.ts";
 
-/** A SKILL.md as a host uses it: the fields of the Agent Skills specification and the extensions that clients agree on. */
+/** A parsed SKILL.md: the fields of the Agent Skills specification and common extensions. */
 export interface SkillDocument {
   /** As written, or the directory's name. */
   readonly name: string;
   readonly description: string;
-  /** The description is the body's first paragraph or heading, not the author's. Prose like that is a poor advertisement. */
+  /** True if the description was derived from the body's first paragraph or heading, which models understand less well. */
   readonly descriptionInferred: boolean;
-  /** The Markdown after the front matter, `\n` line ends, nothing expanded. */
+  /** The Markdown after the front matter, with `\n` line ends and without expansion. */
   readonly body: string;
   readonly license?: string;
   readonly compatibility?: string;
@@ -32,9 +32,9 @@ export interface SkillDocument {
   readonly arguments?: readonly ArgumentField[];
   readonly disableModelInvocation: boolean;
   readonly userInvocable: boolean;
-  /** The keys that are none of these. */
+  /** All other keys. */
   readonly extra: Readonly<Record<string, unknown>>;
-  /** Every key as it was read: tells what the author declared from what was inferred. Has no prototype. */
+  /** All keys as read, to distinguish declared from inferred values. Without a prototype. */
   readonly frontMatter: Readonly<Record<string, unknown>>;
   readonly frontMatterState: FrontMatterState;
 }
@@ -58,12 +58,12 @@ const knownKeys = new Set([
   "user-invocable",
 ]);
 
-// The specification's limit on a description, which many clients enforce.
+// The specification's limit for a description, which many clients enforce.
 const maxDescriptionLength = 1024;
 
 /**
- * Reads a SKILL.md. Every text gives a document: what is missing is inferred, what cannot be used is left out, and the
- * diagnostics (warnings at most) say so. Whether a skill keeps to the specification is `lintSkillDocument`'s question.
+ * Reads a SKILL.md. Every text yields a document: missing fields are inferred, invalid ones are omitted, and diagnostics (at
+ * most warnings) report this. `lintSkillDocument` checks conformance to the specification.
  */
 export function parseSkillDocument(text: string, at: SkillDocumentPlace): { document: SkillDocument; diagnostics: readonly Diagnostic[] } {
   const frontMatter = parseFrontMatter(text);
@@ -151,15 +151,14 @@ function definedOnly<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
-// The first line keeps its indentation: it may be code.
+// The first line keeps its indentation, because it may be code.
 function trimBody(body: string): string {
   const first = body.search(/[^ \t\n]/);
   return first === -1 ? "" : body.slice(body.lastIndexOf("\n", first) + 1).trimEnd();
 }
 
 /**
- * A description for a document that has none: its first paragraph as it stands, in one line, else its first heading.
- * Empty when there is neither.
+ * A description derived from the body: the first paragraph in one line, else the first heading. Empty if the body has neither.
  * @internal Exported for tests.
  */
 export function inferDescription(body: string): string {
@@ -172,8 +171,8 @@ export function inferDescription(body: string): string {
   return heading;
 }
 
-// Blocks are what blank lines separate. Fences are not followed: text inside one that has blank lines still describes the skill
-// better than its title does.
+// Blocks are separated by blank lines. Fences are not tracked: text in a fence with blank lines still describes the skill
+// better than its title.
 function* blocks(body: string): Generator<string> {
   let start = 0;
   for (let at = 0; at < body.length; ) {
@@ -202,7 +201,8 @@ function isProse(block: string): boolean {
   return !isThematicBreak(block.slice(0, firstEnd)) && !isSetextUnderline(second);
 }
 
-// Character by character: a regular expression with a repeated group remembers each repetition, and a line can have millions.
+// Character by character, because a regular expression with a repeated group stores each repetition, and a line can have
+// millions.
 function isThematicBreak(line: string): boolean {
   const mark = line[0]!;
   if (!"-*_".includes(mark)) return false;

@@ -10,7 +10,7 @@ import { pathFault } from "../text/relative-path.ts";
 import { readSkillPermissions, type SkillPermissions } from "./skill-permissions.ts";
 import { createTextReport } from "./text-report.ts";
 
-/** The largest `skill.json` that is parsed, in bytes. Check the file's size before reading it. */
+/** The size limit of `skill.json` in bytes. Check the file's size before reading it. */
 export const maxManifestBytes: number = maxJsonBytes;
 
 interface SkillAuthor {
@@ -19,38 +19,38 @@ interface SkillAuthor {
   readonly url?: string;
 }
 
-/** A `skill.json`. A list that is absent stands for everything in its folder, an empty one for nothing. */
+/** A `skill.json`. An absent list means all files of its folder, an empty one means none. */
 export interface SkillManifest {
   readonly name: string;
   readonly description?: string;
   readonly displayName?: string;
-  /** As written; a warning tells when it is no semantic version. */
+  /** As written; a warning reports an invalid semantic version. */
   readonly version?: string;
   readonly author?: string | SkillAuthor;
-  /** Paths or patterns relative to the skill, in the order of use. */
+  /** Paths or patterns relative to the skill, in order of use. */
   readonly prompts?: readonly string[];
-  /** Paths or patterns relative to the skill, or tools written in place, which `toToolJson` reads. */
+  /** Paths or patterns relative to the skill, or inline tools, which `toToolJson` reads. */
   readonly tools?: readonly (string | Json)[];
-  /** Paths or patterns of modules that define resources. Unlike the others: absent stands for none. */
+  /** Paths or patterns of modules that define resources. Unlike other lists, an absent one means none. */
   readonly resources?: readonly string[];
   /** As written. */
   readonly mcpServers?: Json;
-  /** The version ranges it needs, by program; `skillhost` is the one that counts here. */
+  /** The required version ranges by program; only `skillhost` is checked. */
   readonly engines?: Readonly<Record<string, string>>;
-  /** The version ranges of other skills that it needs. */
+  /** The required version ranges of other skills. */
   readonly requires?: Readonly<Record<string, string>>;
-  /** What its tools reach. */
+  /** The access of its tools. */
   readonly permissions?: SkillPermissions;
   readonly promptMode?: "eager" | "on-demand";
   readonly enabled?: boolean;
-  /** The keys that are none of these. */
+  /** All other keys. */
   readonly extra: Json;
 }
 
 /**
- * Reads a `skill.json`. There is no manifest when the text is no JSON object, has no name, or belongs to another product.
- * Otherwise a value that cannot be used is an error and counts for less than it might have meant, never for more: a list
- * that is no list is empty, an `enabled` that is no boolean is false.
+ * Reads a `skill.json`. Undefined if the text is not a JSON object, has no name, or belongs to another product. Otherwise an
+ * invalid value is an error and grants less than it might have meant, never more: an invalid list is empty, and an invalid
+ * `enabled` is false.
  */
 export function parseSkillManifest(text: string, file: string): { manifest?: SkillManifest; diagnostics: readonly Diagnostic[] } {
   if (text.length > maxJsonBytes) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
@@ -124,7 +124,7 @@ function readName(fields: FieldReader, complain: JsonComplain): string | undefin
   return undefined;
 }
 
-/** Without what people cannot see. */
+/** The text without hidden characters. */
 function readWords(fields: FieldReader, key: string, complain: JsonComplain): string | undefined {
   const text = fields.text(key);
   const found = text === undefined ? undefined : findHidden(text);
@@ -168,7 +168,7 @@ function readList(fields: FieldReader, key: string, complain: JsonComplain, obje
   });
 }
 
-// A range that cannot be read stays: whoever compares it finds nothing that satisfies it, which is the safe side.
+// An invalid range is kept: no version satisfies it, which is the safe result.
 function readRanges(fields: FieldReader, key: string, complain: JsonComplain): Readonly<Record<string, string>> | undefined {
   const ranges = fields.texts(key);
   for (const [name, range] of Object.entries(ranges ?? {})) {

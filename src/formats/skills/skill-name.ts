@@ -1,4 +1,4 @@
-/** Something the Agent Skills specification asks of a skill's name and this one lacks. */
+/** A rule of the Agent Skills specification that a skill's name violates. */
 export interface NameFault {
   readonly code: string;
   readonly message: string;
@@ -7,7 +7,7 @@ export interface NameFault {
 const maxNameLength = 64;
 
 /**
- * What is wrong with a skill's name by the Agent Skills specification, as its reference validator checks it: letters of any
+ * The violations of the Agent Skills specification in a skill's name, as the reference validator checks them: letters of any
  * script, compared after NFKC normalisation, lengths in code points.
  */
 export function nameFaults(written: string, directoryName: string): readonly NameFault[] {

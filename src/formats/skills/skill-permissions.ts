@@ -1,12 +1,12 @@
 import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../text/json-fields.ts";
 
-/** What a skill declares that its tools reach, so that people can agree to it. */
+/** The declared access of a skill's tools, which users can approve. */
 export interface SkillPermissions {
   /** Variables of the host's environment that its tools may read. */
   readonly env: readonly string[];
-  /** Hosts that its HTTP tools may call: `api.example.org`, or `*.example.org` for those below it. Absent: those that they name. */
+  /** Hosts that its HTTP tools may call: `api.example.org`, or `*.example.org` for its subdomains. Absent: the hosts in the tools' URLs. */
   readonly hosts?: readonly string[];
-  /** Programs that its command tools may run, as they name them. Absent: those that they name. */
+  /** Programs that its command tools may run, as written in the tools. Absent: the programs in the tools. */
   readonly programs?: readonly string[];
 }
 
@@ -15,8 +15,8 @@ const code = "MANIFEST_PERMISSIONS";
 const most = 100;
 
 /**
- * Reads `permissions` of a manifest. A value that cannot be used declares less than it might have meant, never more: what is no
- * object declares nothing at all.
+ * Reads `permissions` of a manifest. An invalid value declares less than it might have meant, never more: a value that is not
+ * an object declares nothing.
  */
 export function readSkillPermissions(manifest: FieldReader, complain: JsonComplain): SkillPermissions | undefined {
   if (!manifest.has("permissions")) return undefined;
@@ -27,23 +27,21 @@ export function readSkillPermissions(manifest: FieldReader, complain: JsonCompla
     const message = `The key ${JSON.stringify(key.slice(0, 60))} of "permissions" is unknown and has no effect. The keys are ${kinds.join(", ")}.`;
     complain("warning", code, message, ["permissions", key]);
   }
-  const read = (kind: (typeof kinds)[number]): readonly string[] => readItems(fields, kind, complain);
+  const read = (kind: (typeof kinds)[number]): readonly string[] => {
+    const items = (fields.list(kind) ?? []).flatMap((item, index): string[] => {
+      const read = typeof item === "string" ? readers[kind](item) : undefined;
+      if (read !== undefined && index < most) return [read];
+      const problem = index < most ? `${described(item)} is not ${expected[kind]}` : `only the first ${most} entries are used`;
+      complain("error", code, `In "${kind}" of "permissions": ${problem}. It is ignored.`, ["permissions", kind, index]);
+      return [];
+    });
+    return [...new Set(items)];
+  };
   return {
     env: read("env"),
     ...(fields.has("hosts") && { hosts: read("hosts") }),
     ...(fields.has("programs") && { programs: read("programs") }),
   };
-}
-
-function readItems(fields: FieldReader, kind: (typeof kinds)[number], complain: JsonComplain): readonly string[] {
-  const items = (fields.list(kind) ?? []).flatMap((item, index): string[] => {
-    const read = typeof item === "string" ? readers[kind](item) : undefined;
-    if (read !== undefined && index < most) return [read];
-    const problem = index < most ? `${described(item)} is not ${expected[kind]}` : `only the first ${most} entries are used`;
-    complain("error", code, `In "${kind}" of "permissions": ${problem}. It is ignored.`, ["permissions", kind, index]);
-    return [];
-  });
-  return [...new Set(items)];
 }
 
 function described(item: unknown): string {
@@ -62,7 +60,7 @@ const readers: Readonly<Record<(typeof kinds)[number], (item: string) => string 
   programs: (item) => (item.trim() !== "" && item.length <= 1_000 && !item.includes("\0") ? item : undefined),
 };
 
-/** As addresses have it: lower case, ASCII. */
+/** As in URLs: lower-case ASCII. */
 function readHost(item: string): string | undefined {
   const wildcard = item.startsWith("*.") ? "*." : "";
   const name = item.slice(wildcard.length);
@@ -71,7 +69,7 @@ function readHost(item: string): string | undefined {
   return port === "" && !/:\d*$/.test(name.replace(/^\[.*\]/, "")) ? wildcard + hostname : undefined;
 }
 
-/** Whether a host, as an address has it, is among those that are declared. */
+/** Whether a host of a URL is declared. */
 export function isDeclaredHost(hosts: readonly string[], hostname: string): boolean {
   return hosts.some((host) => (host.startsWith("*.") ? hostname.endsWith(host.slice(1)) : hostname === host));
 }

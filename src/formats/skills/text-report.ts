@@ -1,15 +1,15 @@
 import type { Diagnostic, Position, Severity } from "../../base/diagnostic.ts";
 
-/** Collects the diagnostics of one text, with offsets in it turned into lines and columns. */
+/** Collects the diagnostics of one text, and converts offsets to lines and columns. */
 export interface TextReport {
   readonly diagnostics: readonly Diagnostic[];
   add(severity: Severity, code: string, message: string, offset?: number): void;
-  /** Takes over diagnostics that were found elsewhere, under this report's file and limit. */
+  /** Adds diagnostics of other readers, with this report's file and limit. */
   take(diagnostics: readonly Diagnostic[]): void;
   position(offset: number): Position;
 }
 
-// A hostile file can have a fault on every line; nobody reads more than the first of them.
+// A hostile file can have a fault on every line; only the first ones are useful.
 const maxDiagnostics = 100;
 
 export function createTextReport(text: string, file?: string): TextReport {
@@ -28,7 +28,7 @@ export function createTextReport(text: string, file?: string): TextReport {
   };
 }
 
-// Line starts are found once and searched by halves: a file with many faults costs one pass, not one for each.
+// Line starts are computed once and searched by bisection, so that many faults cost a single pass.
 function createPositions(text: string): (offset: number) => Position {
   let starts: number[] | undefined;
   return (offset) => {

@@ -4,18 +4,21 @@ import { createFieldReader, describe, type FieldReader, type JsonComplain } from
 import { pathFault } from "../text/relative-path.ts";
 import { createPlaceholderCheck, type PlaceholderCheck } from "./placeholders.ts";
 
-/** How the calls of a tool are answered, as its JSON says it. */
+/** The handler of a tool in its JSON definition. */
 export type ToolHandlerSpec = ModuleHandlerSpec | CommandHandlerSpec | HttpHandlerSpec | McpHandlerSpec;
 
-/** A function of a module; the path is relative to the file that names it. */
+/** A function of a module; the path is relative to the declaring file. */
 interface ModuleHandlerSpec {
   readonly kind: "module";
   readonly module: string;
-  /** The name of the export; the default export if absent. */
+  /** The name of the export. Absent: the default export. */
   readonly export?: string;
 }
 
-/** A program with its argument vector. An element of `args`, or `stdin`, that is just `${param}` is that argument's value. */
+/**
+ * A program with its argument vector. An element of `args`, or `stdin`, that consists of `${param}` is replaced by that
+ * argument's value.
+ */
 interface CommandHandlerSpec {
   readonly kind: "command";
   readonly command: string;
@@ -25,7 +28,7 @@ interface CommandHandlerSpec {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** One HTTP request. `${param}` is filled in the path and query of `url`, in headers, and as a whole value in `body`. */
+/** One HTTP request. `${param}` is replaced in the path and query of `url`, in headers, and as a complete value in `body`. */
 interface HttpHandlerSpec {
   readonly kind: "http";
   readonly method: string;
@@ -45,7 +48,7 @@ const faultCode = "TOOL_HANDLER";
 const maxUrlLength = 8_192;
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/** Reads the `handler` of a tool's JSON; what it complains of as an error leaves none. */
+/** Reads the `handler` of a tool's JSON. Undefined after an error. */
 export function readToolHandler(value: unknown, parameters: JsonSchema | undefined, complain: JsonComplain): ToolHandlerSpec | undefined {
   const forms = { module: readModule, command: readCommand, http: readHttp, mcp: readMcp };
   const given = isRecord(value) ? Object.keys(forms).filter((form) => Object.hasOwn(value, form)) : [];
@@ -91,7 +94,15 @@ function readCommand({ fields, path, complain, check }: HandlerReading): Command
   const command = fields.text("command");
   const rest = { stdin: fields.text("stdin"), cwd: fields.text("cwd"), env: fields.texts("env") };
   if (command?.trim() === "") fields.wrong("command", '"command" is empty. Set it to a program, or to a file of the skill as ./name.');
-  const args = readArguments(fields, path, complain);
+  const args = (fields.list("args") ?? []).filter((arg, index): arg is string => {
+    if (typeof arg !== "string")
+      complain("error", faultCode, `"args" must contain only strings, not ${describe(arg)}. Put quotes around it.`, [
+        ...path,
+        "args",
+        index,
+      ]);
+    return typeof arg === "string";
+  });
   const everything = [command, ...args, rest.stdin, rest.cwd, ...Object.entries(rest.env ?? {}).flat()];
   if (everything.some((text) => text?.includes("\0")))
     complain("error", faultCode, "Arguments of programs cannot contain NUL characters. Remove it.", path);
@@ -106,18 +117,6 @@ function readCommand({ fields, path, complain, check }: HandlerReading): Command
   const fault = rest.cwd === undefined ? undefined : pathFault(rest.cwd);
   if (fault !== undefined) complain("error", fault.code, `In "cwd": ${fault.message}`, [...path, "cwd"]);
   return command === undefined ? undefined : { kind: "command", command, args, ...defined(rest) };
-}
-
-function readArguments(fields: FieldReader, path: readonly string[], complain: JsonComplain): readonly string[] {
-  return (fields.list("args") ?? []).filter((arg, index): arg is string => {
-    if (typeof arg !== "string")
-      complain("error", faultCode, `"args" must contain only strings, not ${describe(arg)}. Put quotes around it.`, [
-        ...path,
-        "args",
-        index,
-      ]);
-    return typeof arg === "string";
-  });
 }
 
 function readHttp({ fields: outer, path: outerPath, complain, check }: HandlerReading): HttpHandlerSpec | undefined {
@@ -162,7 +161,7 @@ function readHeaders(fields: FieldReader, path: readonly string[], complain: Jso
   return headers;
 }
 
-// The host must not be an argument: a model would choose whom the request, with its headers, is sent to.
+// The host must not be an argument, because the model would choose the recipient of the request and its headers.
 function checkUrl(url: string, fields: FieldReader, check: PlaceholderCheck, path: readonly string[]): void {
   if (url.length > maxUrlLength) {
     fields.wrong("url", `The URL has ${url.length} characters; at most ${maxUrlLength} are allowed.`);

@@ -8,7 +8,7 @@ import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
 import { createTextReport } from "./text-report.ts";
 import { readToolHandler, type ToolHandlerSpec } from "./tool-handler-spec.ts";
 
-/** A tool as JSON describes it. Without a handler it is a declaration, unless a module lies beside it. */
+/** A tool defined in JSON. Without a handler it is a declaration, unless a module with the same name exists beside it. */
 export interface ToolJson {
   readonly definition: ToolDefinition;
   readonly handler?: ToolHandlerSpec;
@@ -19,7 +19,7 @@ interface ToolJsonRead {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Reads a tool's JSON file. Any error leaves no tool: half of a definition would be another tool than was meant. */
+/** Reads a tool's JSON file. Any error yields no tool, because a partial definition would be a different tool. */
 export function parseToolJson(text: string, file: string): ToolJsonRead {
   if (text.length > maxJsonBytes) return { diagnostics: [fileTooLarge(file, text.length, maxJsonBytes)] };
   const report = createTextReport(text, file);
@@ -31,7 +31,7 @@ export function parseToolJson(text: string, file: string): ToolJsonRead {
   );
 }
 
-/** The same for a tool that is already a value, such as one written into `skill.json`. Diagnostics then have no place in the file. */
+/** Like `parseToolJson`, for a parsed value such as an inline tool of `skill.json`. The diagnostics have no position. */
 export function toToolJson(value: unknown, file: string): ToolJsonRead {
   const report = createTextReport("", file);
   const copy = copyJson(value);
@@ -61,7 +61,7 @@ const knownKeys = [
   "handler",
 ];
 
-// The longest delay that a timer of Node takes.
+// The longest delay of a Node.js timer.
 const maxTimeout = 2_147_483_647;
 
 function readTool(value: unknown, diagnostics: readonly Diagnostic[], complain: JsonComplain): ToolJsonRead {

@@ -2,8 +2,8 @@ import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
 
 /**
- * The text of a file's bytes, without a byte order mark. UTF-8 is expected; UTF-16 with its mark is read with a warning.
- * Bytes that are no text become U+FFFD, and so does NUL, as CommonMark asks: the file still loads, and a warning says where.
+ * Decodes a file without its byte order mark. UTF-8 is expected; UTF-16 with a byte order mark is read with a warning. Invalid
+ * bytes become U+FFFD, and so does NUL, as CommonMark requires: the file still loads, and a warning reports the position.
  */
 export function decodeText(bytes: Uint8Array, file: string): { text: string; diagnostics: readonly Diagnostic[] } {
   const diagnostics: Diagnostic[] = [];
@@ -28,24 +28,19 @@ function decodeUtf8(bytes: Uint8Array, warn: Warn): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    // Not UTF-8: the fatal decoder says so by throwing, without telling where.
-    const offset = firstInvalidByte(bytes);
+    // Not UTF-8: the fatal decoder throws without a position. A streaming decoder accepts a prefix that ends inside a
+    // character, so the longest valid prefix is found by bisection; the start of the invalid character is at most three bytes
+    // before its end.
+    let offset = 0;
+    for (let wrong = bytes.length + 1; wrong - offset > 1; ) {
+      const middle = (offset + wrong) >> 1;
+      if (isUtf8(bytes.subarray(0, middle), true)) offset = middle;
+      else wrong = middle;
+    }
+    while (!isUtf8(bytes.subarray(0, offset), false)) offset--;
     warn("TEXT_NOT_UTF8", `This file is not valid UTF-8 at byte ${offset}; invalid bytes are read as U+FFFD. Save it as UTF-8.`);
     return new TextDecoder("utf-8").decode(bytes);
   }
-}
-
-// A prefix that ends inside a character is still right for a streaming decoder, so "how far is it right?" can be halved;
-// then the start of that character is at most three bytes back.
-function firstInvalidByte(bytes: Uint8Array): number {
-  let right = 0;
-  for (let wrong = bytes.length + 1; wrong - right > 1; ) {
-    const middle = (right + wrong) >> 1;
-    if (isUtf8(bytes.subarray(0, middle), true)) right = middle;
-    else wrong = middle;
-  }
-  while (!isUtf8(bytes.subarray(0, right), false)) right--;
-  return right;
 }
 
 function isUtf8(bytes: Uint8Array, stream: boolean): boolean {
@@ -53,7 +48,7 @@ function isUtf8(bytes: Uint8Array, stream: boolean): boolean {
     new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream });
     return true;
   } catch {
-    // The answer to the question: these bytes are no UTF-8.
+    // The decoder throws for bytes that are not UTF-8.
     return false;
   }
 }
@@ -70,7 +65,7 @@ function replaceNul(text: string, warn: Warn): string {
 
 export const hiddenTextCode = "TEXT_HIDDEN";
 
-/** Reports, once for a text, what people do not see of it and models do not get. Whether there was anything. */
+/** Reports, once per text, hidden characters, which are removed for models. Returns whether there were any. */
 export function reportHidden(text: string, add: (severity: Severity, code: string, message: string, offset: number) => void): boolean {
   const found = findHidden(text);
   if (found === undefined) return false;

@@ -3,11 +3,11 @@ import { maxJsonDepth } from "../../base/json-limits.ts";
 
 export type JsonPath = readonly (string | number)[];
 
-/** A parsed JSON text that knows where its parts stand. */
+/** A parsed JSON text with the positions of its parts. */
 export interface JsonDocument {
-  /** Plain objects and arrays, as of `JSON.parse`, but no key is `__proto__`. */
+  /** Plain objects and arrays as from `JSON.parse`, but without `__proto__` keys. */
   readonly value: unknown;
-  /** The offset of a member's key or of an element; of what contains it where there is none at that path. */
+  /** The offset of a member's key or of an element; for a missing path, that of its nearest container. */
   offsetOf(path: JsonPath): number | undefined;
 }
 
@@ -19,14 +19,14 @@ export interface JsonFault {
 }
 
 export interface JsonSyntax {
-  /** Takes comments (`//` and block ones) and a comma after the last member, as editors allow them in their settings. */
+  /** Accepts comments (`//` and block comments) and trailing commas, as editors do in their settings. */
   readonly comments?: boolean;
 }
 
 /**
- * Parses JSON (RFC 8259), with the place of every key and the same faults at the same places on every version of Node:
- * the messages of `JSON.parse` differ between them. A syntax fault says what to do and leaves no document; duplicate and
- * refused keys are warnings. Never throws.
+ * Parses JSON (RFC 8259) with the position of every key. Faults have the same messages and positions on every version of
+ * Node.js, unlike those of `JSON.parse`. A syntax fault says how to fix it and yields no document; duplicate and refused keys
+ * are warnings. Never throws.
  */
 export function parseJson(text: string, { comments = false }: JsonSyntax = {}): { document?: JsonDocument; faults: readonly JsonFault[] } {
   const faults: JsonFault[] = [];
@@ -56,7 +56,7 @@ function offsetOf(root: unknown, places: Places, path: JsonPath): number | undef
   return offset;
 }
 
-// Leaves the recursion; never leaves this file.
+// Thrown to leave the recursion; never escapes this file.
 class SyntaxFault extends Error {
   readonly offset: number;
 
@@ -68,7 +68,7 @@ class SyntaxFault extends Error {
 
 const numberText = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const wordText = /[\p{L}_$][\p{L}\p{N}_$-]*/uy;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the ones that RFC 8259 forbids in text
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those that RFC 8259 forbids in strings
 const plainText = /[^"\\\u0000-\u001f]*/y;
 const escapeText = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 const spaceText = /[ \t\r\n]*/y;
@@ -99,10 +99,32 @@ class JsonReader {
     const next = this.#peek();
     if (depth > maxJsonDepth) this.#fail(`The JSON is nested more than ${maxJsonDepth} levels deep. Make it flatter.`);
     if (next === "{") return this.#object(depth);
-    if (next === "[") return this.#array(depth);
+    if (next === "[") {
+      const array: unknown[] = [];
+      const places = this.#open(array);
+      const open = this.#at++;
+      for (let first = true; !this.#closes("]", first, open); first = false) {
+        places.set(array.length, this.#at);
+        array.push(this.#value(depth + 1));
+      }
+      return array;
+    }
     if (next === '"') return this.#string();
-    if (next === "-" || (next >= "0" && next <= "9")) return this.#number();
-    return this.#word();
+    if (next === "-" || (next >= "0" && next <= "9")) {
+      const digits = this.#match(numberText);
+      const after = this.#text[this.#at + digits.length] ?? "";
+      if (digits === "" || /[\w.]/.test(after))
+        this.#fail("This is not a valid JSON number. Write it like 12, -0.5 or 1e3, or put quotes around it.");
+      this.#at += digits.length;
+      return Number(digits);
+    }
+    const word = this.#match(wordText);
+    if (word === "true" || word === "false" || word === "null") {
+      this.#at += word.length;
+      return word === "null" ? null : word === "true";
+    }
+    if (word !== "") this.#fail(`${word} is not a JSON value. Strings need double quotes; the only bare words are true, false and null.`);
+    return this.#fail(unexpected(this.#peek(), "a value"));
   }
 
   #object(depth: number): Record<string, unknown> {
@@ -116,27 +138,14 @@ class JsonReader {
       this.#at++;
       const value = this.#value(depth + 1);
       if (key === "__proto__") this.#warn("JSON_KEY_REFUSED", 'The key "__proto__" is ignored. Use another name.', at);
-      else this.#member(object, places, key, value, at);
+      else {
+        if (places.has(key))
+          this.#warn("JSON_DUPLICATE_KEY", `The key ${JSON.stringify(key)} occurs twice; the last one is used. Remove the other.`, at);
+        places.set(key, at);
+        object[key] = value;
+      }
     }
     return object;
-  }
-
-  #member(object: Record<string, unknown>, places: Map<string | number, number>, key: string, value: unknown, at: number): void {
-    if (places.has(key))
-      this.#warn("JSON_DUPLICATE_KEY", `The key ${JSON.stringify(key)} occurs twice; the last one is used. Remove the other.`, at);
-    places.set(key, at);
-    object[key] = value;
-  }
-
-  #array(depth: number): unknown[] {
-    const array: unknown[] = [];
-    const places = this.#open(array);
-    const open = this.#at++;
-    for (let first = true; !this.#closes("]", first, open); first = false) {
-      places.set(array.length, this.#at);
-      array.push(this.#value(depth + 1));
-    }
-    return array;
   }
 
   #open(container: object): Map<string | number, number> {
@@ -145,7 +154,7 @@ class JsonReader {
     return places;
   }
 
-  // Takes the comma before the next member, or the closing bracket.
+  // Consumes the comma before the next member, or the closing bracket.
   #closes(bracket: string, first: boolean, open: number): boolean {
     const next = this.#peek();
     if (next === bracket) {
@@ -190,25 +199,6 @@ class JsonReader {
     }
     this.#at++;
     return hasEscapes ? JSON.parse(this.#text.slice(start, this.#at)) : this.#text.slice(start + 1, this.#at - 1);
-  }
-
-  #number(): number {
-    const digits = this.#match(numberText);
-    const after = this.#text[this.#at + digits.length] ?? "";
-    if (digits === "" || /[\w.]/.test(after))
-      this.#fail("This is not a valid JSON number. Write it like 12, -0.5 or 1e3, or put quotes around it.");
-    this.#at += digits.length;
-    return Number(digits);
-  }
-
-  #word(): unknown {
-    const word = this.#match(wordText);
-    if (word === "true" || word === "false" || word === "null") {
-      this.#at += word.length;
-      return word === "null" ? null : word === "true";
-    }
-    if (word !== "") this.#fail(`${word} is not a JSON value. Strings need double quotes; the only bare words are true, false and null.`);
-    return this.#fail(unexpected(this.#peek(), "a value"));
   }
 
   #peek(): string {

@@ -5,7 +5,7 @@ import type { JsonPath } from "./json-document.ts";
 /** Reports a fault at a path of the JSON value that is being read. */
 export type JsonComplain = (severity: Severity, code: string, message: string, path: JsonPath) => void;
 
-/** Reads the members of one JSON object by their types. What has another type is reported as an error and reads as absent. */
+/** Reads the members of one JSON object by type. A value of another type is reported as an error and treated as absent. */
 export interface FieldReader {
   has(key: string): boolean;
   raw(key: string): unknown;
@@ -13,16 +13,16 @@ export interface FieldReader {
   flag(key: string): boolean | undefined;
   object(key: string): Json | undefined;
   oneOf<const T extends string>(key: string, choices: readonly T[]): T | undefined;
-  /** A list of anything; absent also when the value is no list. */
+  /** An array of any values; undefined if the value is not an array. */
   list(key: string): readonly unknown[] | undefined;
-  /** An object whose values are all text; others are reported and left out. */
+  /** An object with string values; other values are reported and omitted. */
   texts(key: string): Readonly<Record<string, string>> | undefined;
-  /** The keys that are none of these. */
+  /** All keys except these. */
   others(known: readonly string[]): readonly string[];
   wrong(key: string, message: string): undefined;
 }
 
-/** `code` is that of every wrong type found; `path` leads to the object. */
+/** `code` is the code of every wrong type; `path` is the path of the object. */
 export function createFieldReader(object: Json, complain: JsonComplain, options: { code: string; path: JsonPath }): FieldReader {
   const { code, path } = options;
   const raw = (key: string): unknown => (Object.hasOwn(object, key) ? object[key] : undefined);
@@ -67,7 +67,7 @@ function onlyTexts(map: Json | undefined, wrong: (name: string, value: unknown) 
   return texts;
 }
 
-/** What a JSON value is, in words: for "…, not a list". */
+/** A description of a JSON value for messages: "…, not an array". */
 export function describe(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";

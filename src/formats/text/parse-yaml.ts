@@ -1,4 +1,4 @@
-import { type Alias, Composer, type CST, type Document, isAlias, isMap, isScalar, isSeq, type Node, Parser, type YAMLMap } from "yaml";
+import { Composer, type CST, type Document, isAlias, isMap, isScalar, isSeq, type Node, Parser, type YAMLMap } from "yaml";
 import { readPlainYaml } from "./plain-yaml.ts";
 
 /** A fault in a YAML text, at an offset in it. */
@@ -8,19 +8,19 @@ export interface YamlFault {
   readonly offset: number;
 }
 
-// Far beyond any real file.
+// Far more than in any real file.
 const maxDepth = 64;
 
 /**
- * Parses one YAML document, or says why it is none. The nesting is measured on the parser's tokens before anything
- * recurses over them: on a stack that is nearly used up, V8 does not throw but ends the process when it compiles a
- * regular expression. Duplicate keys are the caller's to find; there it costs the square of their number.
+ * Parses one YAML document, or returns its fault. The nesting is measured on the parser's tokens before any recursion, because
+ * V8 ends the process instead of throwing when it compiles a regular expression on a nearly exhausted stack. The caller detects
+ * duplicate keys, because the parser needs quadratic time for that.
  */
 export function parseYaml(source: string, schema: "core" | "failsafe"): Document.Parsed | YamlFault {
   const tokens = [...new Parser().parse(source)];
   const deep = findTooDeep(tokens);
   if (deep !== undefined) return { code: "TOO_DEEP", message: `The YAML is nested more than ${maxDepth} levels deep.`, offset: deep };
-  // logLevel: "warn" would turn into process warnings.
+  // logLevel "warn" would emit process warnings.
   const composer = new Composer({ schema, uniqueKeys: false, resolveKnownTags: false, logLevel: "error" });
   const [document, second] = composer.compose(tokens, true, source.length);
   if (second !== undefined) return { code: "MULTIPLE_DOCS", message: "The YAML has more than one document.", offset: second.range[0] };
@@ -50,7 +50,7 @@ export interface YamlMapRead {
   readonly data: Record<string, unknown>;
   /** The offset of each top-level key. */
   readonly keys: ReadonlyMap<string, number>;
-  /** What was tolerated: duplicate keys, refused keys. */
+  /** Tolerated faults: duplicate keys, refused keys. */
   readonly faults: readonly YamlFault[];
 }
 
@@ -60,19 +60,19 @@ type YamlMapResult =
   | { readonly kind: "other" }
   | { readonly kind: "broken"; readonly fault: YamlFault };
 
-// What is larger, with its aliases written out, was made to hurt.
+// A larger document, with aliases expanded, is an attack.
 const maxNodes = 50_000;
 
-/** Reads a YAML mapping with the core schema (YAML 1.2). Never throws, and is bounded in time and memory whatever the aliases say. */
+/** Reads a YAML mapping with the core schema (YAML 1.2). Never throws; time and memory are bounded for all uses of aliases. */
 export function parseYamlMap(source: string): YamlMapResult {
   return readPlainYaml(source) ?? parseFullYamlMap(source);
 }
 
-/** The same by the YAML parser alone. @internal Exported for tests. */
+/** Like `readYamlMap`, but always with the YAML parser. @internal Exported for tests. */
 export function parseFullYamlMap(source: string): YamlMapResult {
   const document = parseYaml(source, "core");
   if ("message" in document) return { kind: "broken", fault: document };
-  // Warnings are of unknown tags: text that begins with an exclamation mark would lose its first word.
+  // Warnings report unknown tags: text that begins with an exclamation mark would lose its first word.
   const warning = document.warnings[0];
   if (warning !== undefined) return { kind: "broken", fault: { code: warning.code, message: warning.message, offset: warning.pos[0] } };
   if (document.contents === null || (isScalar(document.contents) && document.contents.value === null)) return { kind: "empty" };
@@ -98,7 +98,16 @@ function readMap(map: YAMLMap<Node, Node | null>): YamlMapResult {
 function toValue(node: Node | null, reading: Reading): unknown {
   reading.nodes++;
   if (node === null || reading.failed !== undefined) return null;
-  if (isAlias(node)) return fromAlias(node, reading);
+  if (isAlias(node)) {
+    // Also absent while the anchored value is being read, because an alias inside its own value would form a cycle.
+    const target = reading.anchors.get(node.source);
+    if (target === undefined)
+      return fail(reading, "BAD_ALIAS", `The alias *${node.source} has no value. Put quotes around text that starts with *.`, node);
+    reading.nodes += target.nodes;
+    if (reading.nodes > maxNodes)
+      return fail(reading, "TOO_MANY_NODES", `The YAML has more than ${maxNodes} values after aliases are expanded.`, node);
+    return target.value;
+  }
   if (reading.nodes > maxNodes)
     return fail(reading, "TOO_MANY_NODES", `The YAML has more than ${maxNodes} values after aliases are expanded.`, node);
   const before = reading.nodes;
@@ -133,17 +142,6 @@ function keyName(key: Node | null, reading: Reading): string | undefined {
   if (value !== "__proto__") return value === null ? "" : String(value);
   tolerate(reading, "KEY_REFUSED", 'The key "__proto__" is ignored. Use another name.', key);
   return undefined;
-}
-
-function fromAlias(alias: Alias, reading: Reading): unknown {
-  // Absent also while the anchored value is still being read: an alias inside its own value would make a cycle.
-  const target = reading.anchors.get(alias.source);
-  if (target === undefined)
-    return fail(reading, "BAD_ALIAS", `The alias *${alias.source} has no value. Put quotes around text that starts with *.`, alias);
-  reading.nodes += target.nodes;
-  if (reading.nodes > maxNodes)
-    return fail(reading, "TOO_MANY_NODES", `The YAML has more than ${maxNodes} values after aliases are expanded.`, alias);
-  return target.value;
 }
 
 function fail(reading: Reading, code: string, message: string, node: Node): null {

@@ -1,7 +1,8 @@
 import type { YamlMapRead } from "./parse-yaml.ts";
 
 const maxLines = 1_000;
-// Everything that YAML or its readers treat specially: control characters, other blanks and line breaks, byte order marks, lone surrogates.
+// Characters with a special meaning in YAML: control characters, other white space and line breaks, byte order marks, lone
+// surrogates.
 const nonAscii = /[^\n\x20-\x7e]/;
 const unusual = /[^\n\x20-\x7e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]|[^\S\n ]/u;
 
@@ -22,9 +23,9 @@ interface Lines {
 }
 
 /**
- * Reads the YAML of most front matter about twenty times as fast as the YAML parser does, with the same result: `key: text` lines, lists
- * and mappings of such texts one level below, and block texts of one indentation.
- * Undefined: the text has anything else, and the parser decides.
+ * Reads the YAML of most front matter about twenty times as fast as the YAML parser, with the same result: `key: text` lines,
+ * lists and mappings of such texts one level below, and block texts with a single indentation. Undefined: the text has other
+ * syntax, so the YAML parser must read it.
  */
 export function readPlainYaml(source: string): YamlMapRead | undefined {
   if (nonAscii.test(source) && unusual.test(source)) return undefined;
@@ -52,7 +53,7 @@ export function readPlainYaml(source: string): YamlMapRead | undefined {
 function readValue(given: string, lines: Lines): unknown {
   const [, style, chomping] = blockHeader.exec(given) ?? [];
   if (style !== undefined) return readBlock(lines, style === ">", chomping === "-");
-  // An indented line continues a text, and one that does not begin with a key may.
+  // An indented line continues a text; a line that does not begin with a key may continue one.
   const next = lines.texts[lines.next];
   return next === undefined || next === "" || keyLine.exec(next)?.[1] === "" ? readScalar(given) : undefined;
 }
@@ -67,7 +68,7 @@ function readScalar(given: string): unknown {
   return plainText.test(text) && !notPlain.test(text) && !reserved.test(text) ? text : undefined;
 }
 
-/** The list or the mapping below a key: all of its lines have one indentation. */
+/** The list or mapping below a key; all its lines have the same indentation. */
 function readChildren(lines: Lines): unknown {
   const first = lines.texts[lines.next] ?? "";
   const isList = itemLine.test(first);
@@ -79,7 +80,7 @@ function readChildren(lines: Lines): unknown {
     const text = lines.texts[lines.next]!;
     const [, at, name, given] = (isList ? itemLine : keyLine).exec(text) ?? [];
     if (name === undefined || at !== indent) {
-      // Only a key of the mapping above ends this one.
+      // Only a key of the outer mapping ends this one.
       if (
         text === ""
           ? lines.texts.slice(lines.next).some((rest) => rest.startsWith(" ") || rest.startsWith("-"))
@@ -96,7 +97,7 @@ function readChildren(lines: Lines): unknown {
   return isList ? items : members;
 }
 
-/** The text of a block whose lines all have the indentation of the first; folded lines are joined by blanks. */
+/** The text of a block whose lines all have the indentation of the first; folded lines are joined by spaces. */
 function readBlock(lines: Lines, isFolded: boolean, isStripped: boolean): string | undefined {
   const indent = /^ +(?=\S)/.exec(lines.texts[lines.next] ?? "")?.[0];
   if (indent === undefined) return undefined;

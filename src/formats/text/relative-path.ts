@@ -1,13 +1,12 @@
-/** Why a path of a manifest is refused. */
+/** The reason that a path of a manifest is refused. */
 export interface PathFault {
   readonly code: "PATH_OUTSIDE" | "PATH_INVALID";
   readonly message: string;
 }
 
 /**
- * What is wrong with a path that should stay inside a skill's folder, judged by its text alone: symbolic links are for
- * whoever opens it. Slashes are forward, as in every manifest that must work on all systems.
- * `up: true` allows `..`, for paths that start from somewhere inside the folder.
+ * The fault of a path that must stay inside a skill's folder, by its text only: symbolic links are checked when it is opened.
+ * Manifests use forward slashes on all systems. `up: true` allows `..`, for paths that are relative to a subfolder.
  */
 export function pathFault(path: string, options: { up?: boolean } = {}): PathFault | undefined {
   const shown = JSON.stringify(path.slice(0, 200));

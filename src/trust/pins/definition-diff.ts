@@ -2,9 +2,9 @@ import { exactJson } from "../../base/hidden-characters.ts";
 import { isRecord } from "../../base/json.ts";
 
 /**
- * What differs between two versions of a definition, a line for each thing that went (`-`) or came (`+`), with its path:
- * `- description: "Reads a file."`. For people who decide about it: nothing that changed is left out, of long texts what
- * is the same is, and whatever cannot be seen is written as an escape. Empty: they are the same.
+ * The differences between two versions of a definition, one line for each removed (`-`) or added (`+`) value, with its path: `-
+ * description: "Reads a file."`. For users who approve it: no change is omitted, the equal parts of long texts are, and
+ * invisible characters are escaped. Empty: the versions are equal.
  */
 export function definitionDiff(before: unknown, after: unknown): readonly string[] {
   const lines: string[] = [];
@@ -12,12 +12,12 @@ export function definitionDiff(before: unknown, after: unknown): readonly string
   return lines;
 }
 
-/** What there is to approve: the difference from what is known, or the whole where nothing is. */
+/** The content to approve: the difference from the known version, or the whole definition. */
 export function diffToApprove(before: unknown, after: unknown): readonly string[] {
   return definitionDiff(before === undefined && isRecord(after) ? {} : before, after);
 }
 
-/** The lines of a difference for a message about it: what is too much is counted. */
+/** The lines of a difference for a message: lines beyond the limit are counted. */
 export function briefDiff(lines: readonly string[]): readonly string[] {
   const more = lines.length - maxLines;
   const first = lines.slice(0, maxLines).map((line) => {
@@ -27,7 +27,7 @@ export function briefDiff(lines: readonly string[]): readonly string[] {
   return more > 0 ? [...first, `… and ${more} more ${more === 1 ? "change" : "changes"}`] : first;
 }
 
-/** Whether two values are the same as JSON: the order of keys makes no difference. What is nested without end is not. */
+/** Whether two values are equal as JSON, independent of the order of keys. Cyclic values are never equal. */
 export function isSameJson(a: unknown, b: unknown, depth = 0): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > maxDepth) return false;
@@ -39,42 +39,36 @@ export function isSameJson(a: unknown, b: unknown, depth = 0): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && isSameJson(fieldOf(a, key), fieldOf(b, key), depth + 1));
 }
 
-// As deep as what has a digest goes.
+// The depth limit of digests.
 const maxDepth = 500;
 const maxLines = 40;
 const maxWidth = 300;
-// Of what is the same, before and after the place where two texts differ.
+// The length of the equal text to show before and after a difference.
 const around = 40;
 
 function compare(before: unknown, after: unknown, path: string, lines: string[]): void {
   if (isSameJson(before, after)) return;
-  if (Array.isArray(before) && Array.isArray(after)) compareItems(before, after, path, lines);
-  else if (isRecord(before) && isRecord(after)) compareFields(before, after, path, lines);
-  else if (typeof before === "string" && typeof after === "string") tellTexts(before, after, path, lines);
+  if (Array.isArray(before) && Array.isArray(after)) {
+    // The equal start and end of the lists are skipped, so that one added item is one line.
+    const shorter = Math.min(before.length, after.length);
+    let start = 0;
+    while (start < shorter && isSameJson(before[start], after[start])) start++;
+    let end = 0;
+    while (end < shorter - start && isSameJson(before.at(-1 - end), after.at(-1 - end))) end++;
+    const [gone, come] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
+    for (let index = 0; index < Math.max(gone.length, come.length); index++)
+      compare(gone[index], come[index], `${path}[${start + index}]`, lines);
+  } else if (isRecord(before) && isRecord(after)) {
+    const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+    for (const key of [...keys].sort()) compare(fieldOf(before, key), fieldOf(after, key), join(path, key), lines);
+  } else if (typeof before === "string" && typeof after === "string") tellTexts(before, after, path, lines);
   else {
     tell(lines, "-", path, before);
     tell(lines, "+", path, after);
   }
 }
 
-function compareFields(before: object, after: object, path: string, lines: string[]): void {
-  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
-  for (const key of [...keys].sort()) compare(fieldOf(before, key), fieldOf(after, key), join(path, key), lines);
-}
-
-/** What the two lists begin and end with alike is passed over, so that one more item is one line. */
-function compareItems(before: readonly unknown[], after: readonly unknown[], path: string, lines: string[]): void {
-  const shorter = Math.min(before.length, after.length);
-  let start = 0;
-  while (start < shorter && isSameJson(before[start], after[start])) start++;
-  let end = 0;
-  while (end < shorter - start && isSameJson(before.at(-1 - end), after.at(-1 - end))) end++;
-  const [gone, come] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
-  for (let index = 0; index < Math.max(gone.length, come.length); index++)
-    compare(gone[index], come[index], `${path}[${start + index}]`, lines);
-}
-
-/** Two long texts around the first and up to the last place where they differ: what changed is never what is cut. */
+/** Shortens two long texts to the range from the first to the last difference: changed text is never cut. */
 function tellTexts(before: string, after: string, path: string, lines: string[]): void {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
@@ -100,7 +94,7 @@ function join(path: string, key: string): string {
   return path === "" ? name : `${path}.${name}`;
 }
 
-/** Own members only: a key such as `constructor` that one of them lacks is absent there. */
+/** Own members only: a missing key such as `constructor` is absent. */
 function fieldOf(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? (object as Record<string, unknown>)[key] : undefined;
 }

@@ -3,26 +3,26 @@ import { type Approval, type ApprovalScope, type ApprovalStore, oldestFirst } fr
 import { approvalId, isAmong, nothingSeen, type PinSubject, placeOf, type SeenOfServer, type SeenPin, SeenPins } from "./seen-pins.ts";
 
 /**
- * When what a server or a skill tells of itself is believed. `first-use`: what is seen first is kept, and what differs from it
- * later is held back until somebody approves it. `require`: nothing is offered that nobody approved. `off`: everything.
+ * When the definitions of a server or a skill are trusted. `first-use`: the first version is pinned, and a changed one is
+ * withheld until it is approved. `require`: only approved definitions are offered. `off`: all definitions are offered.
  */
 export type PinPolicy = "first-use" | "require" | "off";
 
-/** `changed`: other content was kept or approved before, the newest of it is `before`. */
+/** `changed`: other content was pinned or approved earlier; `before` is the newest. */
 export type PinVerdict = { readonly kind: "accepted" } | { readonly kind: "new" } | { readonly kind: "changed"; readonly before: unknown };
 
 export interface PinsOptions {
   readonly approvals: ApprovalStore;
   readonly policy: PinPolicy;
-  /** Of which sort all subjects are: the part of their kinds before the first dash. Default: `mcp`. */
+  /** The family of all subjects: the part of their kinds before the first dash. Default: `mcp`. */
   readonly family?: string;
-  /** Hears when something could not be kept: it holds for this program only then. */
+  /** Called when a pin could not be stored: it is valid only in this process then. */
   readonly onError: (error: Error) => void;
 }
 
 /**
- * What servers and skills told of themselves, and what of it is trusted. Everything here is decided when lists are
- * published, never when a tool is called.
+ * The definitions of servers and skills, and which of them are trusted. All decisions are made when lists are published, never
+ * when a tool is called.
  */
 export class Pins {
   readonly policy: PinPolicy;
@@ -40,8 +40,8 @@ export class Pins {
   }
 
   /**
-   * Says of each thing of an owner whether it may be offered, in their order. With `first-use`, what has never been seen
-   * is kept from now on. Rejects when the approvals cannot be read, in which case nothing is known to be trusted.
+   * Decides for each subject of an owner, in order, whether it may be offered. With `first-use`, new subjects are pinned.
+   * Rejects when the approvals cannot be read, because nothing is known to be trusted then.
    */
   async judge(owner: string, subjects: readonly PinSubject[]): Promise<readonly PinVerdict[]> {
     if (this.policy === "off") return subjects.map(() => accepted);
@@ -51,19 +51,30 @@ export class Pins {
     for (const subject of subjects) {
       const isSeen = isAmong(seen, subject);
       isTrusted.push(isSeen || (await this.#isApproved(subject)));
-      // An approval that is looked up is a file.
+      // Each lookup of an approval may read a file.
       if (!isSeen) await slices.spend(1);
     }
     const unknown = subjects.filter((_, index) => !isTrusted[index]);
     if (unknown.length === 0) return subjects.map(() => accepted);
-    const approved = await this.#approvedBefore(unknown);
-    // What others saw while we waited; from here on there is no more waiting.
+    // The newest approval of each subject.
+    const places = new Map(unknown.map((subject) => [`${subject.kind} ${approvalId(subject)}`, placeOf(subject)]));
+    const approved = new Map<string, SeenPin>();
+    for (const kind of new Set(unknown.map((subject) => subject.kind))) {
+      for (const { id, digest, detail } of oldestFirst(await this.#approvals.list({ kind, scope: user }))) {
+        const place = places.get(`${kind} ${id}`);
+        if (place !== undefined) approved.set(place, { digest, content: detail });
+      }
+    }
+    // Includes subjects that were pinned during the await; the rest is synchronous.
     const verdicts = this.#judgeUnknown(unknown, approved, [seen, this.#seen.unkept(owner)]);
-    if (this.policy === "first-use") this.#keepNew(owner, unknown, verdicts);
+    if (this.policy === "first-use") {
+      const fresh = unknown.filter((subject) => verdicts.get(subject) === unseen);
+      if (fresh.length > 0) this.#seen.keep(owner, fresh, this.#onError);
+    }
     return subjects.map((subject, index) => (isTrusted[index] ? accepted : this.#asPolicyHasIt(verdicts.get(subject)!)));
   }
 
-  /** Trusts these from now on, for this user. Settles when that is kept. */
+  /** Approves these for this user. Settles when the approvals are stored. */
   async approve(subjects: readonly PinSubject[]): Promise<void> {
     for (let from = 0; from < subjects.length; from += atOnce) {
       await Promise.all(subjects.slice(from, from + atOnce).map((subject) => this.#approvals.remember(toApproval(subject))));
@@ -72,9 +83,9 @@ export class Pins {
   }
 
   /**
-   * Gives an owner what was kept under a name that more than one owner had. With `first-use` it moves, so that the next owner of that name
-   * gets nothing of it (`taken`). With `require` an approval is not passed on: `refused`, until the owner has one of its own. Undefined:
-   * there is nothing.
+   * Transfers the pins of a name that several owners used to one owner. With `first-use` they move, so that the next owner of
+   * that name gets none (`taken`). With `require` an approval is not transferred: `refused`, until the owner has its own.
+   * Undefined: the name has no pins.
    */
   async takeOver(owner: string, former: string): Promise<"taken" | "refused" | undefined> {
     if (this.policy === "off") return undefined;
@@ -92,12 +103,12 @@ export class Pins {
     return hasSeen || old.length > 0 ? "taken" : undefined;
   }
 
-  /** Hears of approvals by whoever shares the store within this program. */
+  /** Notifies of approvals by all users of the store in this process. */
   subscribe(listener: () => void): Disposable {
     return this.#seen.onApproved(listener);
   }
 
-  /** Settles when what was seen so far is kept, or could not be. */
+  /** Settles when all pins so far are stored, or could not be. */
   kept(): Promise<void> {
     return this.#seen.kept();
   }
@@ -121,26 +132,8 @@ export class Pins {
     return verdict === unseen && this.policy === "first-use" ? accepted : verdict;
   }
 
-  #keepNew(owner: string, unknown: readonly PinSubject[], verdicts: ReadonlyMap<PinSubject, PinVerdict>): void {
-    const fresh = unknown.filter((subject) => verdicts.get(subject) === unseen);
-    if (fresh.length > 0) this.#seen.keep(owner, fresh, this.#onError);
-  }
-
   #isApproved(subject: PinSubject): boolean | Promise<boolean> {
     return this.#approvals.has({ kind: subject.kind, id: approvalId(subject), digest: subject.digest }, userOnly);
-  }
-
-  /** The newest approval of each. */
-  async #approvedBefore(subjects: readonly PinSubject[]): Promise<ReadonlyMap<string, SeenPin>> {
-    const places = new Map(subjects.map((subject) => [`${subject.kind} ${approvalId(subject)}`, placeOf(subject)]));
-    const before = new Map<string, SeenPin>();
-    for (const kind of new Set(subjects.map((subject) => subject.kind))) {
-      for (const { id, digest, detail } of oldestFirst(await this.#approvals.list({ kind, scope: user }))) {
-        const place = places.get(`${kind} ${id}`);
-        if (place !== undefined) before.set(place, { digest, content: detail });
-      }
-    }
-    return before;
   }
 }
 
@@ -149,11 +142,11 @@ const userOnly: readonly ApprovalScope[] = Object.freeze([user]);
 const accepted: PinVerdict = Object.freeze({ kind: "accepted" });
 const unseen: PinVerdict = Object.freeze({ kind: "new" });
 
-/** Approvals that are looked up before other work of the process has its turn. */
+/** The number of lookups before the event loop runs again. */
 const looksAtOnce = 500;
-// A store may be files, each with a wait of its own.
+// A store may consist of files, each with its own delay.
 const atOnce = 8;
-// Stores take details of up to a megabyte. Without its definition an approval still holds; only the diff cannot be shown.
+// Stores accept details of up to a megabyte. An approval without the definition is valid, but its diff cannot be shown.
 const maxDetail = 400_000;
 
 function toApproval(subject: PinSubject): Approval {

@@ -5,20 +5,20 @@ import { isRecord } from "../../base/json.ts";
 import type { ApprovalScope, ApprovalStore } from "../approvals.ts";
 import { digestOf } from "../folder-digests.ts";
 
-/** One version of something of an owner. */
+/** One version of a subject of an owner. */
 export interface SeenPin {
   readonly digest: string;
-  /** Undefined: it was too long to be kept. */
+  /** Undefined: it was too long to be stored. */
   readonly content: unknown;
 }
 
-/** By kind and name; of several versions, the newest last. */
+/** By kind and name; several versions are ordered from oldest to newest. */
 export type SeenOfServer = ReadonlyMap<string, readonly SeenPin[]>;
 
 /**
- * What was seen first of servers and skills. It is kept in the store of approvals, under a kind of its own since nobody approved it,
- * and in one record for all that came at once: a server has hundreds of tools, and a store may take milliseconds for each
- * record. What is not kept yet, or could not be, counts all the same.
+ * The first seen definitions of servers and skills. They are stored in the approval store, under a separate kind because they
+ * are not approved, and in one record per list: a server has hundreds of tools, and a store may need milliseconds per record.
+ * Pins that are not stored yet, or could not be, are valid too.
  */
 export class SeenPins {
   readonly #approvals: ApprovalStore;
@@ -33,7 +33,7 @@ export class SeenPins {
     this.#kind = `${family}-seen`;
   }
 
-  /** One for each store and family: who judges next knows at once what is being written. */
+  /** One instance per store and family, so that the next decision sees pins that are being written. */
   static of(approvals: ApprovalStore, family: string): SeenPins {
     const families = seenIn.get(approvals) ?? new Map<string, SeenPins>();
     seenIn.set(approvals, families);
@@ -47,12 +47,12 @@ export class SeenPins {
     return byPlace([...kept.flatMap(({ detail }) => readPins(detail)), ...this.#unkeptOf(owner)]);
   }
 
-  /** Only what is not in the store, but as of now. */
+  /** The current pins that are not in the store yet. */
   unkept(owner: string): SeenOfServer {
     return byPlace(this.#unkeptOf(owner));
   }
 
-  /** Gives another owner what was seen of one. False: there is nothing. */
+  /** Transfers the pins of an owner to another one. Returns false if there are none. */
   async move(from: string, to: string): Promise<boolean> {
     const records = await this.#approvals.list({ kind: this.#kind, id: from, scope: user });
     for (const record of records) {
@@ -62,7 +62,7 @@ export class SeenPins {
     return records.length > 0;
   }
 
-  /** Keeps them in the background. */
+  /** Stores them in the background. */
   keep(owner: string, subjects: readonly PinSubject[], onError: (error: Error) => void): void {
     for (const pins of inBatches(subjects)) {
       const batch: Batch = { owner, pins };
@@ -91,14 +91,14 @@ export class SeenPins {
     const { owner: id, pins } = batch;
     const digest = digestOf(pins.map((pin) => [pin.kind, pin.name, pin.digest]));
     await this.#approvals.remember({ kind: this.#kind, id, digest, scope: user, approvedAt: new Date().toISOString(), detail: { pins } });
-    // From now on the store has it, and whoever takes it back there means it.
+    // The store has them from now on, so a removal there is effective.
     this.#unkept.delete(batch);
   }
 }
 
 export const nothingSeen: SeenOfServer = new Map();
 
-/** Whether exactly this version was seen. */
+/** Whether exactly this version is pinned. */
 export function isAmong(seen: SeenOfServer, subject: PinSubject): boolean {
   return seen.get(placeOf(subject))?.some(({ digest }) => digest === subject.digest) === true;
 }
@@ -113,7 +113,7 @@ interface Batch {
   readonly pins: readonly NamedPin[];
 }
 
-// Stores take details of up to a megabyte of indented text; without its content a pin holds, and only has no diff.
+// Stores accept details of up to a megabyte of indented text. A pin without its content is valid, but has no diff.
 const maxContent = 100_000;
 const maxBatch = 300_000;
 
@@ -153,20 +153,20 @@ function isPin(value: unknown): value is NamedPin {
   return isRecord(value) && ["kind", "name", "digest"].every((field) => typeof value[field] === "string");
 }
 
-/** Something that a model or a policy sees, and that may be another the next time: the whole definition of a tool, say. */
+/** Content that a model or a policy sees and that may change, such as the complete definition of a tool. */
 export interface PinSubject {
-  /** What sort of thing it is: `mcp-tool`, `mcp-instructions`, `mcp-skill`, `skill-tool`. */
+  /** The kind of content: `mcp-tool`, `mcp-instructions`, `mcp-skill`, `skill-tool`. */
   readonly kind: string;
-  /** Whose it is, told apart from whoever else has its name. */
+  /** The owner, distinguished from others with the same name. */
   readonly owner: string;
-  /** The owner's own name or address for it. */
+  /** Its name or URI within the owner. */
   readonly name: string;
   /** `digestOf` the content. */
   readonly digest: string;
   readonly content: unknown;
 }
 
-/** What is told apart within an owner. */
+/** The key of a subject within its owner. */
 export function placeOf({ kind, name }: Pick<PinSubject, "kind" | "name">): string {
   return `${kind} ${name}`;
 }
@@ -176,12 +176,12 @@ export function approvalId({ owner, name }: PinSubject): string {
   return `${owner}/${shortened(name)}`;
 }
 
-/** An owner by a name that people know, and by what makes it this one. */
+/** An owner by its name and its identity. */
 export function ownerId(name: string, way: readonly unknown[]): string {
   return `${shortened(name)} ${sha256(JSON.stringify(way)).slice(0, 32)}`;
 }
 
-// A store takes ids of up to 4,096 characters; strangers choose names as they like.
+// A store accepts ids of up to 4,096 characters, and servers choose names freely.
 function shortened(name: string): string {
   return name.length <= 200 ? name : `${name.slice(0, 160)}…${sha256(name).slice(0, 32)}`;
 }

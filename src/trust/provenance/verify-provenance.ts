@@ -4,34 +4,34 @@ import { errorMessage } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import type { ProvenanceRule } from "../trust-policy.ts";
 
-/** The package that provenance is asked of, as the registry gives it. */
+/** The package to verify, as the registry describes it. */
 interface ProvenanceSubject {
   readonly name: string;
   readonly version: string;
-  /** Of its tarball, as npm writes it: `sha512-…`. */
+  /** The integrity of its tarball as npm writes it: `sha512-…`. */
   readonly integrity: string;
 }
 
 type ProvenanceVerdict =
-  /** It was built there, from this commit. */
+  /** The verified build and commit. */
   | ({ readonly kind: "verified" } & BuildIdentity)
-  /** Nobody says where it was built, and nobody has to. */
+  /** The package has no provenance, and none is required. */
   | { readonly kind: "absent" }
   | { readonly kind: "refused"; readonly diagnostic: Diagnostic };
 
 export interface ProvenanceOptions {
-  /** What the user asks of this package. Default: what there is must be right. */
+  /** The user's requirements for this package. Default: existing provenance must be valid. */
   readonly rule?: ProvenanceRule | undefined;
-  /** Whom signatures are held against, as JSON of Sigstore's TrustedRoot. Default: Sigstore's own, by TUF from the network. */
+  /** The trust root of signatures, as JSON of Sigstore's TrustedRoot. Default: Sigstore's own, fetched by TUF. */
   readonly trustRoot?: unknown;
-  /** Milliseconds that getting that may take. */
+  /** The time limit for fetching it, in milliseconds. */
   readonly timeout?: number | undefined;
 }
 
 /**
- * Verifies where a package was built, by the attestations that its registry has of it: the answer of npm's
- * `dist.attestations.url`, or Sigstore bundles. Sigstore is loaded by this, and the network used unless a trust root is given.
- * Never rejects. `PROVENANCE_…` codes say what is wrong.
+ * Verifies where a package was built, by the attestations of its registry: the response of npm's `dist.attestations.url`, or
+ * Sigstore bundles. This loads Sigstore, and uses the network unless a trust root is given. Never rejects: `PROVENANCE_…` codes
+ * describe the failure.
  */
 export async function verifyProvenance(
   attestations: unknown,
@@ -39,7 +39,18 @@ export async function verifyProvenance(
   options: ProvenanceOptions = {},
 ): Promise<ProvenanceVerdict> {
   const { rule } = options;
-  const bundles = provenanceBundles(attestations);
+  // Only build attestations; others, such as publish attestations, are ignored.
+  const list =
+    isRecord(attestations) && Array.isArray(attestations["attestations"])
+      ? attestations["attestations"]
+      : Array.isArray(attestations)
+        ? attestations
+        : [attestations];
+  const bundles = list.flatMap((item: unknown) => {
+    const bundle = isRecord(item) && isRecord(item["bundle"]) ? item["bundle"] : item;
+    const type = statementOf(bundle)?.["predicateType"];
+    return typeof type === "string" && predicate.test(type) ? [bundle] : [];
+  });
   if (bundles.length === 0) {
     if (rule?.mode !== "require") return { kind: "absent" };
     return refuse(subject, "PROVENANCE_MISSING", "it has no provenance, which is required. Ask its authors to publish with --provenance");
@@ -80,16 +91,6 @@ async function judge(
   return broken === undefined ? { kind: "verified", ...identity } : refuse(subject, "PROVENANCE_RULE", broken);
 }
 
-/** Those that say where something was built. There are others, such as that it was published. */
-function provenanceBundles(value: unknown): readonly unknown[] {
-  const list = isRecord(value) && Array.isArray(value["attestations"]) ? value["attestations"] : Array.isArray(value) ? value : [value];
-  return list.flatMap((item: unknown) => {
-    const bundle = isRecord(item) && isRecord(item["bundle"]) ? item["bundle"] : item;
-    const type = statementOf(bundle)?.["predicateType"];
-    return typeof type === "string" && predicate.test(type) ? [bundle] : [];
-  });
-}
-
 function statementOf(bundle: unknown): Readonly<Record<string, unknown>> | undefined {
   const envelope = isRecord(bundle) ? bundle["dsseEnvelope"] : undefined;
   const payload = isRecord(envelope) ? envelope["payload"] : undefined;
@@ -98,12 +99,12 @@ function statementOf(bundle: unknown): Readonly<Record<string, unknown>> | undef
     const statement: unknown = JSON.parse(Buffer.from(payload, "base64").toString("utf8"));
     return isRecord(statement) ? statement : undefined;
   } catch {
-    // No JSON: it says nothing of a package.
+    // Not JSON: it does not describe a package.
     return undefined;
   }
 }
 
-/** By name, version, and the digest of the tarball: what was built is what was downloaded. */
+/** Compares name, version and the digest of the tarball, so that the built package is the downloaded one. */
 function isAbout({ subject: subjects }: Readonly<Record<string, unknown>>, { name, version, integrity }: ProvenanceSubject): boolean {
   const sha512 = /(?:^|\s)sha512-([A-Za-z0-9+/]{86}==)(?:\s|$)/.exec(integrity)?.[1];
   if (sha512 === undefined || !Array.isArray(subjects)) return false;
@@ -121,7 +122,7 @@ function brokenRule({ repository, workflow }: BuildIdentity, rule: ProvenanceRul
   return undefined;
 }
 
-/** `git+https://github.com/Acme/Skills.git/` is `https://github.com/acme/skills`: both hosts take case for nothing. */
+/** `git+https://github.com/Acme/Skills.git/` is `https://github.com/acme/skills`: both hosts ignore case. */
 function plainAddress(address: string): string {
   return address
     .replace(/^git\+/, "")
@@ -134,20 +135,20 @@ function refuse({ name, version }: ProvenanceSubject, code: string, why: string)
   return { kind: "refused", diagnostic: { severity: "error", code, source: name, message: `${name}@${version}: ${why}.` } };
 }
 
-/** Where something was built, as the authority that certified the build's key has it. */
+/** The build identity in the certificate of the signing key. */
 interface BuildIdentity {
   /** `https://github.com/acme/skills` */
   readonly repository: string;
-  /** The file in it that says how: `.github/workflows/release.yml`. */
+  /** The workflow file in it: `.github/workflows/release.yml`. */
   readonly workflow: string;
-  /** The branch or tag: `refs/tags/v1.0.0`. */
+  /** The branch or tag, `refs/tags/v1.0.0`. */
   readonly ref: string;
   readonly commit?: string;
-  /** Who vouches for all that: `https://token.actions.githubusercontent.com`. */
+  /** The issuer of the identity token: `https://token.actions.githubusercontent.com`. */
   readonly issuer: string;
 }
 
-// The issuers that npm takes provenance of; of both, the name in the certificate is repository, workflow and ref.
+// The issuers that npm accepts; the certificates of both contain repository, workflow and ref.
 const forms: ReadonlyMap<string, RegExp> = new Map([
   ["https://token.actions.githubusercontent.com", /^(https:\/\/github\.com\/[^/]+\/[^/]+)\/(\.github\/workflows\/[^@]+)@(refs\/.+)$/],
   ["https://gitlab.com", /^(https:\/\/gitlab\.com\/.+?)\/\/([^@]+)@(refs\/.+)$/],
@@ -156,21 +157,19 @@ const forms: ReadonlyMap<string, RegExp> = new Map([
 // "Source Repository Digest" in Fulcio's list of object identifiers.
 const commitOid = "1.3.6.1.4.1.57264.1.13";
 
-/** Undefined: it was signed by a person, or by a service that is not known here. What the statement itself says counts for nothing. */
+/** Undefined: it was signed by a person or by an unknown service. The content of the statement itself is not trusted. */
 function identityOf({ identity }: Signer): BuildIdentity | undefined {
   const issuer = identity?.extensions?.issuer ?? "";
   const [, repository, workflow, ref] = forms.get(issuer)?.exec(identity?.subjectAlternativeName ?? "") ?? [];
   if (repository === undefined || workflow === undefined || ref === undefined) return undefined;
-  const commit = commitOf(identity?.oids ?? []);
+  const oids = identity?.oids ?? [];
+  const found = oids.find(({ oid }) => oid?.id.join(".") === commitOid);
+  const commit: string | undefined =
+    found === undefined ? undefined : /[0-9a-f]{40}(?:[0-9a-f]{24})?$/.exec(Buffer.from(found.value).toString("latin1"))?.[0];
   return { repository, workflow, ref, issuer, ...(commit !== undefined && { commit }) };
 }
 
-function commitOf(oids: NonNullable<NonNullable<Signer["identity"]>["oids"]>): string | undefined {
-  const found = oids.find(({ oid }) => oid?.id.join(".") === commitOid);
-  return found === undefined ? undefined : /[0-9a-f]{40}(?:[0-9a-f]{24})?$/.exec(Buffer.from(found.value).toString("latin1"))?.[0];
-}
-
-/** Who signed a bundle, as Sigstore found it. */
+/** The signer of a bundle, as verified by Sigstore. */
 interface Signer {
   readonly identity?: {
     readonly subjectAlternativeName?: string;
@@ -180,22 +179,30 @@ interface Signer {
 }
 
 interface VerifyBundleOptions {
-  /** Sigstore's TrustedRoot as JSON. Absent: the one that it gives by TUF. */
+  /** Sigstore's TrustedRoot as JSON. Absent: fetched by TUF. */
   readonly trustRoot?: unknown;
   readonly timeout?: number | undefined;
 }
 
 /**
- * Verifies a bundle: its certificate, that a certificate log and a transparency log have it, and its signature. Rejects
- * with Sigstore's own error when it is wrong, or when there is no way to find out.
+ * Verifies a bundle: its certificate, its entries in a certificate log and a transparency log, and its signature. Rejects with
+ * Sigstore's own error when it is invalid or cannot be verified.
  */
 async function verifyBundle(bundle: unknown, { trustRoot, timeout = 10_000 }: VerifyBundleOptions): Promise<Signer> {
-  if (trustRoot !== undefined) return verifyOffline(bundle, trustRoot);
+  if (trustRoot !== undefined) {
+    // The versions that sigstore itself uses, resolved from its installation.
+    const require = createRequire(createRequire(import.meta.url).resolve("sigstore"));
+    const part = <K extends keyof SigstoreParts>(name: K): SigstoreParts[K] => require(name) as SigstoreParts[K];
+    const { Verifier, toSignedEntity, toTrustMaterial } = part("@sigstore/verify");
+    const material = toTrustMaterial(part("@sigstore/protobuf-specs").TrustedRoot.fromJSON(trustRoot));
+    const verifier = new Verifier(material, { ctlogThreshold: 1, tlogThreshold: 1, timestampThreshold: 1 });
+    return verifier.verify(toSignedEntity(part("@sigstore/bundle").bundleFromJSON(bundle))) as Signer;
+  }
   const { verify } = await import("sigstore");
   return (await verify(bundle as Parameters<typeof verify>[0], { timeout })) as Signer;
 }
 
-/** The parts that sigstore is made of, of which these take a trust root of one's own. */
+/** The packages of sigstore that accept a custom trust root. */
 interface SigstoreParts {
   readonly "@sigstore/bundle": { bundleFromJSON(value: unknown): unknown };
   readonly "@sigstore/protobuf-specs": { readonly TrustedRoot: { fromJSON(value: unknown): unknown } };
@@ -204,14 +211,4 @@ interface SigstoreParts {
     toTrustMaterial(root: unknown): unknown;
     readonly Verifier: new (material: unknown, options: object) => { verify(entity: unknown): unknown };
   };
-}
-
-function verifyOffline(bundle: unknown, trustRoot: unknown): Signer {
-  // Those that sigstore itself uses, wherever they are installed.
-  const require = createRequire(createRequire(import.meta.url).resolve("sigstore"));
-  const part = <K extends keyof SigstoreParts>(name: K): SigstoreParts[K] => require(name) as SigstoreParts[K];
-  const { Verifier, toSignedEntity, toTrustMaterial } = part("@sigstore/verify");
-  const material = toTrustMaterial(part("@sigstore/protobuf-specs").TrustedRoot.fromJSON(trustRoot));
-  const verifier = new Verifier(material, { ctlogThreshold: 1, tlogThreshold: 1, timestampThreshold: 1 });
-  return verifier.verify(toSignedEntity(part("@sigstore/bundle").bundleFromJSON(bundle))) as Signer;
 }
