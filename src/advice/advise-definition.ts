@@ -21,7 +21,7 @@ export function adviseDefinition(tool: KnownDefinition): readonly Diagnostic[] {
 function adviseDescription(tool: KnownDefinition): Diagnostic[] {
   const { name, description } = tool;
   // Creating the tool reports a missing description, with its own code.
-  if (description === undefined || description.trim() === "" || tellsSomething(description, name)) return [];
+  if (description === undefined || description.trim() === "" || isInformative(description, name)) return [];
   const message = `The description of "${name}" is too vague for a model to choose the tool: ${JSON.stringify(description.slice(0, 80))}. Say what the tool does, what it returns and when to use it.`;
   return [advice("ADVICE_DESCRIPTION_VAGUE", message, tool, "description")];
 }
@@ -35,11 +35,11 @@ const emptyWords = new Set(
 );
 
 /** At least three words that are not part of the tool's name. */
-function tellsSomething(description: string, name: string): boolean {
+function isInformative(description: string, name: string): boolean {
   const known = new Set(wordsOf(name).map(stem));
-  const telling = wordsOf(description).filter((word) => !emptyWords.has(word) && !known.has(stem(word)));
+  const informative = wordsOf(description).filter((word) => !emptyWords.has(word) && !known.has(stem(word)));
   // Scripts without spaces have few "words" with much meaning.
-  return new Set(telling.map(stem)).size >= 3 || /[^\p{ASCII}]{8,}/u.test(description);
+  return new Set(informative.map(stem)).size >= 3 || /[^\p{ASCII}]{8,}/u.test(description);
 }
 
 function wordsOf(text: string): readonly string[] {

@@ -100,7 +100,7 @@ export function adviseLeaks(module: ModuleSource, handlers: ReadonlySet<Function
     if (
       node.type === "Property" &&
       keyOf(node as NodeOf<"Property">) === "textResultForLlm" &&
-      tells(node.value as SyntaxNode, usualNames)
+      containsErrorText(node.value as SyntaxNode, usualNames)
     ) {
       found.add(node.value as SyntaxNode);
     }
@@ -126,7 +126,7 @@ function caughtNames({ param, body }: NodeOf<"CatchClause">): ErrorNames | undef
   // `const text = error instanceof Error ? error.message : String(error)`
   for (const node of descend(body)) {
     if (node.type !== "VariableDeclarator" || node.id.type !== "Identifier" || !node.init) continue;
-    if (tells(node.init, { errors, texts })) texts.add(node.id.name);
+    if (containsErrorText(node.init, { errors, texts })) texts.add(node.id.name);
     else if (unwrap(node.init).type === "Identifier" && errors.has((unwrap(node.init) as NodeOf<"Identifier"> & { name: string }).name))
       errors.add(node.id.name);
   }
@@ -136,7 +136,11 @@ function caughtNames({ param, body }: NodeOf<"CatchClause">): ErrorNames | undef
 function leaksIn(clause: NodeOf<"CatchClause">, names: ErrorNames, returned: ReadonlySet<SyntaxNode>): SyntaxNode[] {
   const leaks: SyntaxNode[] = [];
   for (const node of descend(clause.body)) {
-    if (node.type === "Property" && keyOf(node as NodeOf<"Property">) === "textResultForLlm" && tells(node.value as SyntaxNode, names))
+    if (
+      node.type === "Property" &&
+      keyOf(node as NodeOf<"Property">) === "textResultForLlm" &&
+      containsErrorText(node.value as SyntaxNode, names)
+    )
       leaks.push(node.value as SyntaxNode);
     if (returned.has(node) && leaksWhole(node, names)) leaks.push(node);
   }
@@ -146,13 +150,14 @@ function leaksIn(clause: NodeOf<"CatchClause">, names: ErrorNames, returned: Rea
 /** Whether a returned value that the model reads completely contains the error's text. */
 function leaksWhole(value: SyntaxNode, names: ErrorNames): boolean {
   // The result of another function is unknown.
-  if (value.type === "CallExpression") return calleeName(value.callee) === "stringify" || isShown(value) ? tells(value, names) : false;
+  if (value.type === "CallExpression")
+    return calleeName(value.callee) === "stringify" || isShown(value) ? containsErrorText(value, names) : false;
   if (value.type === "ObjectExpression" && modelPart(value) !== undefined) return false;
-  return tells(value, names);
+  return containsErrorText(value, names);
 }
 
 /** Whether an expression's value contains an error's message. */
-function tells(root: SyntaxNode, names: ErrorNames): boolean {
+function containsErrorText(root: SyntaxNode, names: ErrorNames): boolean {
   for (const node of descend(root)) {
     if (
       node.type === "MemberExpression" &&

@@ -52,7 +52,7 @@ function adviseModuleTools(module: ModuleSource): readonly Diagnostic[] {
 
 function adviseCode(modules: readonly ModuleSource[], handlers: ReadonlySet<FunctionNode>): readonly Diagnostic[] {
   // One file may write and another notify the session.
-  const tells = modules.some((module) => mentions(module, "fileChanged"));
+  const notifies = modules.some((module) => mentions(module, "fileChanged"));
   return modules.flatMap((module) => {
     const own = new Set(module.nodes.filter((node): node is FunctionNode => handlers.has(node as FunctionNode)));
     return [
@@ -60,7 +60,7 @@ function adviseCode(modules: readonly ModuleSource[], handlers: ReadonlySet<Func
       ...adviseLeaks(module, own),
       ...advisePaths(module),
       ...adviseNetwork(module),
-      ...(tells ? [] : adviseWrites(module)),
+      ...(notifies ? [] : adviseWrites(module)),
     ];
   });
 }

@@ -1,7 +1,8 @@
 import { toError } from "./errors.ts";
 
 /**
- * The lifetime of an owner of resources. Opening takes time, and the owner may close before it completes: a resource that arrives after the end is closed immediately and never returned, so that no resource outlives its owner.
+ * The lifetime of an owner of resources. Opening takes time, and the owner may close before it completes: a resource that
+ * arrives after the end is closed immediately and never returned, so that no resource outlives its owner.
  *
  * ```ts
  * readonly #life = new Lifetime(() => new HostError("SHELLS_CLOSED", "The shells are closed."));

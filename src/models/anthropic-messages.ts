@@ -10,7 +10,7 @@ import type { Protocol, Refusal } from "./wire-model.ts";
 export function anthropicMessages(model: string): Protocol<AnthropicDialect> {
   return {
     path: "/messages",
-    essence: "content",
+    requiredField: "content",
     dialect: {
       thinking: withBudget.test(model) ? "budget" : "adaptive",
       outputLimit: Number.POSITIVE_INFINITY,

@@ -8,7 +8,7 @@ import type { Protocol, Refusal } from "./wire-model.ts";
 export function chatCompletions(model: string): Protocol<ChatDialect> {
   return {
     path: "/chat/completions",
-    essence: "choices",
+    requiredField: "choices",
     dialect: { canStreamUsage: true, canSetTemperature: true, maxTokensField: "max_tokens" },
     encode: (request, isStream, dialect) => encodeChatRequest(model, request, isStream, dialect),
     learn: learnChatDialect,

@@ -20,7 +20,7 @@ export function errorOfStatus(answer: RefusedAnswer, fault: RequestErrors): Mode
       retryable: false,
     });
   }
-  const said = readTrouble(parse(answer.body), fault.quote) ?? plainTrouble(answer.body, fault.quote);
+  const said = readDetails(parse(answer.body), fault.quote) ?? plainDetails(answer.body, fault.quote);
   const code = codeOf(status, said);
   const details = {
     ...said,
@@ -35,7 +35,7 @@ export function errorOfStatus(answer: RefusedAnswer, fault: RequestErrors): Mode
 /** The error in the body of a response with a success status, as gateways send it after a stream has begun; undefined if there is none. */
 export function errorOfBody(body: unknown, fault: RequestErrors): ModelError | undefined {
   if (!isRecord(body) || body["error"] === undefined || body["error"] === null) return undefined;
-  const said = readTrouble(body, fault.quote) ?? {};
+  const said = readDetails(body, fault.quote) ?? {};
   const status = Number(said.providerCode);
   const code = codeOf(status, said);
   const retryable =
@@ -43,11 +43,11 @@ export function errorOfBody(body: unknown, fault: RequestErrors): ModelError | u
   return fault(code, `broke off with an error${quoted(said)}. ${advice(code, status, said)}`, { ...said, retryable });
 }
 
-type Said = Pick<ModelErrorDetails, "providerCode" | "providerType" | "providerMessage">;
+type ErrorDetails = Pick<ModelErrorDetails, "providerCode" | "providerType" | "providerMessage">;
 type Quote = (text: string) => string;
 
 // In use: {error: {message, code, type, details: {error_code}}}, {error: "…"}, {message, code, type}, {detail: "…" or [{msg}]}.
-function readTrouble(body: unknown, quote: Quote): Said | undefined {
+function readDetails(body: unknown, quote: Quote): ErrorDetails | undefined {
   if (!isRecord(body)) return undefined;
   const error = body["error"];
   const source = isRecord(error) ? error : body;
@@ -72,7 +72,7 @@ function detailOf(detail: unknown): string | undefined {
 }
 
 // HTML pages contain no useful one-line message.
-function plainTrouble(body: string, quote: Quote): Said {
+function plainDetails(body: string, quote: Quote): ErrorDetails {
   const text = /^\s*</.test(body) ? "" : quote(body);
   return text === "" ? {} : { providerMessage: text };
 }
@@ -90,7 +90,7 @@ const tooLong =
   /context[ _-]?(?:length|window|size|overflow)|maximum context|max(?:imum)? prompt length|prompt is too long|input (?:is too long|length exceeds|tokens? exceed|token count)|exceeds? context limit|reduce the length|token limit exceeded|request_too_large/i;
 const overQuota = /insufficient_quota|quota_exceeded|spend_limit|billing|insufficient (?:credit|balance)/i;
 
-function codeOf(status: number, said: Said): ModelErrorCode {
+function codeOf(status: number, said: ErrorDetails): ModelErrorCode {
   const words = wordsOf(said);
   if (status === 401 || status === 403 || /invalid_api_key|authentication_error/i.test(words)) return "MODEL_AUTH";
   if (status === 429 || /rate_limit/i.test(words)) return "MODEL_RATE_LIMITED";
@@ -98,22 +98,22 @@ function codeOf(status: number, said: Said): ModelErrorCode {
   return "MODEL_HTTP";
 }
 
-function isRetryable(status: number, code: ModelErrorCode, said: Said, wish: string | undefined): boolean {
+function isRetryable(status: number, code: ModelErrorCode, said: ErrorDetails, wish: string | undefined): boolean {
   if (code === "MODEL_AUTH" || code === "MODEL_CONTEXT_TOO_LONG" || wish === "false") return false;
   if (code === "MODEL_RATE_LIMITED") return !overQuota.test(wordsOf(said));
   return [408, 409, 425].includes(status) || (status >= 500 && status !== 501 && status !== 505);
 }
 
-function wordsOf({ providerCode = "", providerType = "", providerMessage = "" }: Said): string {
+function wordsOf({ providerCode = "", providerType = "", providerMessage = "" }: ErrorDetails): string {
   return `${providerCode} ${providerType} ${providerMessage}`;
 }
 
-function quoted({ providerMessage, providerCode, providerType }: Said): string {
+function quoted({ providerMessage, providerCode, providerType }: ErrorDetails): string {
   const text = providerMessage ?? providerCode ?? providerType;
   return text === undefined ? "" : `: ${text.replace(/\.$/, "")}`;
 }
 
-function advice(code: ModelErrorCode, status: number, said: Said): string {
+function advice(code: ModelErrorCode, status: number, said: ErrorDetails): string {
   if (code === "MODEL_AUTH") return "Check the API key, and that it may use this model.";
   if (code === "MODEL_RATE_LIMITED") return "Wait before you try again, or check the account's limits.";
   if (code === "MODEL_CONTEXT_TOO_LONG") return "Shorten the conversation, its tool results or the list of tools.";

@@ -68,7 +68,11 @@ export interface HttpAnswer {
  * One request to a model endpoint, with retries of temporary failures. `read` consumes the response, and is called once per
  * attempt that received one; its errors other than `ModelError` are rethrown unchanged.
  */
-export async function exchange<T>(call: HttpCall, options: ModelHttpOptions, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
+export async function requestWithRetries<T>(
+  call: HttpCall,
+  options: ModelHttpOptions,
+  read: (answer: HttpAnswer) => Promise<T>,
+): Promise<T> {
   let isHandedOn = false;
   const handOn = (): void => {
     isHandedOn = true;

@@ -20,11 +20,11 @@ export async function fetchModels(
   signal: AbortSignal,
   query: Readonly<Record<string, string>>,
 ): Promise<readonly ModelInfo[]> {
-  return endpoint.exchange({ method: "GET", path: "/models", query, signal }, async (answer) => {
+  return endpoint.request({ method: "GET", path: "/models", query, signal }, async (answer) => {
     for await (const part of readAnswer(answer)) {
       if (part.kind !== "whole") break;
-      const trouble = errorOfBody(part.value, answer.fault);
-      if (trouble !== undefined) throw trouble;
+      const problem = errorOfBody(part.value, answer.fault);
+      if (problem !== undefined) throw problem;
       const list = isRecord(part.value) ? (part.value["data"] ?? part.value["models"]) : part.value;
       if (Array.isArray(list)) return list.flatMap(toModelInfo);
     }

@@ -1,6 +1,6 @@
 import { HostError } from "../base/errors.ts";
 import { packageVersion } from "../base/package-version.ts";
-import { exchange, type HttpAnswer, type HttpCall, type ModelHttpOptions } from "./http.ts";
+import { type HttpAnswer, type HttpCall, type ModelHttpOptions, requestWithRetries } from "./http.ts";
 import { createRequestErrors, ModelError } from "./model-error.ts";
 
 /** A key or token, or a function that returns one. */
@@ -32,18 +32,18 @@ interface EndpointCall extends Pick<HttpCall, "method" | "body" | "signal" | "on
 }
 
 export interface Endpoint {
-  /** Sends a request with the endpoint's key and headers; see `exchange`. */
-  exchange<T>(call: EndpointCall, read: (answer: HttpAnswer) => Promise<T>): Promise<T>;
+  /** Sends a request with the endpoint's key and headers; see `requestWithRetries`. */
+  request<T>(call: EndpointCall, read: (answer: HttpAnswer) => Promise<T>): Promise<T>;
 }
 
 export function createEndpoint(options: ProviderEndpointOptions): Endpoint {
   let { bases } = options;
   return {
-    exchange: async (call, read) => {
+    request: async (call, read) => {
       const headers = { ...options.headers, ...readHeaders(call.headers ?? {}, "headers of the request") };
       for (const [tried, base] of bases.entries()) {
         try {
-          const result = await exchange(toHttpCall(options, call, headers, base), options, read);
+          const result = await requestWithRetries(toHttpCall(options, call, headers, base), options, read);
           bases = [base];
           return result;
         } catch (error) {
@@ -62,8 +62,8 @@ export function createEndpoint(options: ProviderEndpointOptions): Endpoint {
 export function readHeaders(headers: Readonly<Record<string, string>>, what: string): Record<string, string> {
   const read: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(headers)) {
-    const trouble = headerTrouble(name, value);
-    if (trouble !== undefined) throw new HostError("MODEL_OPTIONS", `In the ${what}, ${JSON.stringify(name)} ${trouble}.`);
+    const problem = headerFault(name, value);
+    if (problem !== undefined) throw new HostError("MODEL_OPTIONS", `In the ${what}, ${JSON.stringify(name)} ${problem}.`);
     read[name.toLowerCase()] = value;
   }
   return read;
@@ -76,7 +76,7 @@ export function isHeaderValue(value: unknown): value is string {
 
 const ownedByTransport = /^(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 
-function headerTrouble(name: string, value: unknown): string | undefined {
+function headerFault(name: string, value: unknown): string | undefined {
   if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name)) return "is not a valid header name";
   if (ownedByTransport.test(name)) return "is reserved for the connection; remove it";
   return isHeaderValue(value) ? undefined : "has a value that is not a string, or contains characters that are not allowed in headers";

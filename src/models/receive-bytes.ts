@@ -67,12 +67,12 @@ export function receiveFailure(error: unknown, signal: AbortSignal, fault: Reque
   if (signal.reason instanceof ModelError) return signal.reason;
   // The runtime's fetch throws "fetch failed" with the reason in `cause`.
   const outer = toError(error);
-  const trouble: Error = outer.cause === undefined ? outer : toError(outer.cause);
-  const cause = new Error(fault.quote(errorMessage(trouble)));
+  const problem: Error = outer.cause === undefined ? outer : toError(outer.cause);
+  const cause = new Error(fault.quote(errorMessage(problem)));
   // Only the redacted message of the original error is kept, because the error may contain the request.
   cause.stack = `${cause.name}: ${cause.message}`;
-  const code = codeOf(trouble);
-  const shown = code ?? fault.quote(errorMessage(trouble));
+  const code = codeOf(problem);
+  const shown = code ?? fault.quote(errorMessage(problem));
   if (code !== undefined && /^(?:Z_|HPE_|ERR_BROTLI|ERR__ERROR)/.test(code))
     return fault("MODEL_BAD_ANSWER", `sent data that cannot be decoded (${shown}).`, { retryable: false, cause });
   if (code !== undefined && /CERT|TLS|SSL|SELF_SIGNED/.test(code))

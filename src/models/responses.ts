@@ -10,11 +10,11 @@ import type { Protocol, Refusal, SentBody } from "./wire-model.ts";
 export function responses(model: string): Protocol<ResponsesDialect> {
   return {
     path: "/responses",
-    essence: "output",
+    requiredField: "output",
     dialect: { dropped: new Set(), refused: new WeakSet() },
     encode: (request, isStream, dialect) => encodeResponsesRequest(model, request, isStream, dialect),
     learn: (refusal, dialect) => learnResponsesDialect(refusal, dialect, model),
-    troubleIn,
+    errorIn,
     assemble: (toolCalls) => new ResponsesAssembly(toolCalls, model),
   };
 }
@@ -22,7 +22,7 @@ export function responses(model: string): Protocol<ResponsesDialect> {
 type Dropped = ResponsesDialect["dropped"] extends ReadonlySet<infer Name> ? Name : never;
 
 /** The texts of refusals, and the field to omit after each. */
-const lessons: readonly (readonly [said: RegExp, name: Dropped, isSent: (body: SentBody) => boolean])[] = [
+const refusals: readonly (readonly [said: RegExp, name: Dropped, isSent: (body: SentBody) => boolean])[] = [
   [/\binclude\b|encrypted[ _]content/i, "include", (body) => body["include"] !== undefined],
   [/summar|verified/i, "summary", (body) => isRecord(body["reasoning"]) && body["reasoning"]["summary"] !== undefined],
   [/reasoning/i, "reasoning", (body) => body["reasoning"] !== undefined],
@@ -37,12 +37,12 @@ const refusedThought =
 function learnResponsesDialect({ said, body, request }: Refusal, dialect: ResponsesDialect, model: string): ResponsesDialect | undefined {
   const owner = { api: "responses", model } as const;
   if (refusedThought.test(said) && refuseThoughts(request.messages, owner, dialect.refused)) return dialect;
-  const lesson = lessons.find(([words, , isSent]) => words.test(said) && isSent(body));
-  return lesson === undefined ? undefined : { ...dialect, dropped: new Set([...dialect.dropped, lesson[1]]) };
+  const refusal = refusals.find(([words, , isSent]) => words.test(said) && isSent(body));
+  return refusal === undefined ? undefined : { ...dialect, dropped: new Set([...dialect.dropped, refusal[1]]) };
 }
 
 // A failed response contains its error; an error event is the error itself.
-function troubleIn(value: unknown): unknown {
+function errorIn(value: unknown): unknown {
   if (!isRecord(value)) return value;
   if (value["type"] === "error" && !isRecord(value["error"])) return { error: value };
   return isRecord(value["response"]) ? value["response"] : value;

@@ -14,14 +14,14 @@ export interface Protocol<Dialect> {
   /** Relative to the endpoint's base, with a leading slash. */
   readonly path: string;
   /** The required content of a response, for messages. */
-  readonly essence: string;
+  readonly requiredField: string;
   /** The assumed features of an endpoint until it refuses one. */
   readonly dialect: Dialect;
   encode(request: ModelRequest, isStream: boolean, dialect: Dialect): SentBody;
   /** The dialect to try after a refusal; undefined if no other would help. */
   learn(refusal: Refusal, dialect: Dialect): Dialect | undefined;
   /** The part of an event or response with the `error` field. Default: the value itself. */
-  troubleIn?(value: unknown): unknown;
+  errorIn?(value: unknown): unknown;
   assemble(toolCalls: ToolCallAssembly): ReplyAssembly;
 }
 
@@ -49,12 +49,12 @@ export interface WireModelOptions {
 export function createWireModel<Dialect>(options: WireModelOptions, protocol: Protocol<Dialect>): ChatModel {
   let dialect = protocol.dialect;
   const complete = async (request: ModelRequest, how: CompleteOptions): Promise<ModelReply> => {
-    for (let lessons = 0; ; lessons++) {
+    for (let adaptations = 0; ; adaptations++) {
       const body = protocol.encode(request, request.stream ?? how.onDelta !== undefined, dialect);
       try {
         return await send(options, protocol, request, how, body);
       } catch (error) {
-        const refusal = lessons < mostLessons ? refusalOf(error, body, request) : undefined;
+        const refusal = adaptations < maxAdaptations ? refusalOf(error, body, request) : undefined;
         const known = refusal === undefined ? undefined : protocol.learn(refusal, dialect);
         if (known === undefined) throw error;
         dialect = known;
@@ -66,7 +66,7 @@ export function createWireModel<Dialect>(options: WireModelOptions, protocol: Pr
 }
 
 // The limit prevents endless retries against an endpoint that refuses something else each time.
-const mostLessons = 6;
+const maxAdaptations = 6;
 
 function refusalOf(error: unknown, body: SentBody, request: ModelRequest): Refusal | undefined {
   if (!(error instanceof ModelError) || error.code !== "MODEL_HTTP" || ![400, 404, 422].includes(error.status ?? 0)) return undefined;
@@ -91,7 +91,7 @@ function send<Dialect>(
     ...(request.headers === undefined ? {} : { headers: request.headers }),
     ...(onRetry === undefined ? {} : { onRetry: onRetry.bind(how) }),
   };
-  return options.endpoint.exchange(call, (answer) => readReply(answer, options, protocol, request, onDelta?.bind(how)));
+  return options.endpoint.request(call, (answer) => readReply(answer, options, protocol, request, onDelta?.bind(how)));
 }
 
 async function readReply<Dialect>(
@@ -103,13 +103,13 @@ async function readReply<Dialect>(
 ): Promise<ModelReply> {
   const reply = protocol.assemble(new ToolCallAssembly(idsOf(request.messages), newId));
   let firstToken: number | undefined;
-  const tell = (part: NewPart): void => {
+  const emit = (part: NewPart): void => {
     firstToken ??= clock.now();
     if (onDelta === undefined) return;
     answer.handOn();
     onDelta({ ...part, receivedBytes: answer.receivedBytes() });
   };
-  await readParts(answer, protocol, reply, tell);
+  await readParts(answer, protocol, reply, emit);
   const sinceStart = (time: number): number => Math.max(0, time - answer.startedAt);
   return {
     model: id,
@@ -123,9 +123,9 @@ async function readReply<Dialect>(
 
 async function readParts<Dialect>(
   answer: HttpAnswer,
-  { essence, troubleIn = itself }: Protocol<Dialect>,
+  { requiredField, errorIn = itself }: Protocol<Dialect>,
   reply: ReplyAssembly,
-  tell: (part: NewPart) => void,
+  emit: (part: NewPart) => void,
 ): Promise<void> {
   let isEnded = false;
   try {
@@ -133,14 +133,15 @@ async function readParts<Dialect>(
       if (isEnded) continue;
       isEnded = part.kind !== "event";
       if (part.kind === "end") continue;
-      const trouble = errorOfBody(troubleIn(part.value), answer.fault);
-      if (trouble !== undefined) throw trouble;
-      for (const news of reply.add(part.value)) tell(news);
+      const problem = errorOfBody(errorIn(part.value), answer.fault);
+      if (problem !== undefined) throw problem;
+      for (const added of reply.add(part.value)) emit(added);
       if (part.kind === "whole" || !reply.isOver) continue;
       isEnded = true;
       answer.expectEnd(timeToClose);
     }
-    if (!reply.hasBegun && isEnded) throw answer.fault("MODEL_BAD_ANSWER", `sent an answer without ${essence}.`, { retryable: false });
+    if (!reply.hasBegun && isEnded)
+      throw answer.fault("MODEL_BAD_ANSWER", `sent an answer without ${requiredField}.`, { retryable: false });
     if (!isEnded && !reply.isFinished) throw answer.fault("MODEL_BAD_ANSWER", "stopped in the middle of its answer.", { retryable: true });
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;

@@ -122,19 +122,19 @@ export class CheckedFolder implements CheckedTree {
 function relativePath(folder: string, file: string): string | undefined {
   const prefix = folder + sep;
   // Most paths are joined from the folder, so they need not be resolved.
-  const plain = file.startsWith(prefix) && !UNRESOLVED.test(file) ? file.slice(prefix.length) : relative(folder, resolve(file));
+  const plain = file.startsWith(prefix) && !unresolvedSegment.test(file) ? file.slice(prefix.length) : relative(folder, resolve(file));
   if (plain === "" || plain === ".." || plain.startsWith(`..${sep}`) || isAbsolute(plain)) return undefined;
   return (sep === "/" ? plain : plain.replaceAll(sep, "/")).normalize("NFC");
 }
 
-const UNRESOLVED = /[\\/](?:\.{0,2})(?:[\\/]|$)/;
+const unresolvedSegment = /[\\/](?:\.{0,2})(?:[\\/]|$)/;
 
 function refused(file: string, code: string, message: string): GuardedRead {
   return { ok: false, diagnostic: { severity: "error", code, file, message } };
 }
 
 // Further changes are only counted.
-const maxTold = 10;
+const maxReported = 10;
 const maxTextBytes = 1024 * 1024;
 
 /** Describes how a folder differs from its signature; empty if it does not. */
@@ -166,10 +166,13 @@ export function compareFiles(
         path,
         `This file is not one of the files that ${signer} signed: it was added, or is not packed. Move it out of the skill, or have the skill signed again.`,
       );
-  if (faults.length <= maxTold) return faults;
-  const more = faults.length - maxTold;
+  if (faults.length <= maxReported) return faults;
+  const more = faults.length - maxReported;
   const message = `${more} more files differ from the signed ones.`;
-  return [...faults.slice(0, maxTold), { severity: "error", code: "TRUST_FILES_CHANGED", file: join(folder, signatureFileName), message }];
+  return [
+    ...faults.slice(0, maxReported),
+    { severity: "error", code: "TRUST_FILES_CHANGED", file: join(folder, signatureFileName), message },
+  ];
 }
 
 /** Internal files of git and npm, which are never packed and not part of a skill. */

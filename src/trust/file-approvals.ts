@@ -1,4 +1,3 @@
-import { lstatSync, statSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256 } from "../base/canonical-json.ts";
@@ -6,6 +5,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { WorkSlices } from "../base/work-slices.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
+import { entryStamp } from "../io/file-stamp.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import {
   type Approval,
@@ -128,7 +128,7 @@ class FolderApprovals implements ApprovalStore {
 
   #approvalIn(name: string): Approval | undefined {
     const file = join(this.#directory, name);
-    const state = stateOf(file);
+    const state = entryStamp(file);
     if (state === undefined) {
       this.#read.delete(name);
       return undefined;
@@ -156,7 +156,7 @@ class FolderApprovals implements ApprovalStore {
   /** A new approval with the name of a damaged file renames the damaged one. */
   async #setAsideDamaged(name: string): Promise<void> {
     const file = join(this.#directory, name);
-    if (stateOf(file) === undefined || this.#approvalIn(name) !== undefined) return;
+    if (entryStamp(file) === undefined || this.#approvalIn(name) !== undefined) return;
     await rename(file, `${file}.damaged-${Date.now()}`).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") throw error;
     });
@@ -165,17 +165,6 @@ class FolderApprovals implements ApprovalStore {
 
 function fileNameOf(key: ApprovalKey, scope: ApprovalScope): string {
   return `${sha256(approvalText(key, scope))}.json`;
-}
-
-/** Undefined: the file is missing or inaccessible. */
-function stateOf(file: string): string | undefined {
-  try {
-    const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false });
-    return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
-  } catch {
-    // The folder is a file or inaccessible: it contains no approvals.
-    return undefined;
-  }
 }
 
 function parse(text: string): Approval | undefined {
@@ -193,16 +182,5 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
-  }
-}
-
-/** A stamp that changes when a file is written or replaced. Undefined: the file is missing or inaccessible. */
-export function fileState(file: string): string | undefined {
-  try {
-    const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
-    return stats && `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
-  } catch {
-    // It cannot be read either.
-    return undefined;
   }
 }

@@ -3,7 +3,7 @@ import { delimiter, isAbsolute, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { isInside } from "../io/confine-path.ts";
-import { fileState } from "./file-approvals.ts";
+import { fileStamp } from "../io/file-stamp.ts";
 import { identityOf, locationOf, type TrustedFolder } from "./folder-identity.ts";
 import { readTrustFile } from "./trust-file.ts";
 
@@ -65,7 +65,7 @@ export class FolderTrust {
 
   get #folders(): readonly TrustedFolder[] {
     const { file } = this.#options;
-    const state = fileState(file) ?? "absent";
+    const state = fileStamp(file) ?? "absent";
     if (this.#read?.state !== state) this.#read = { state, folders: readTrustFile(file).folders ?? [] };
     return this.#read.folders;
   }

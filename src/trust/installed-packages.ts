@@ -2,8 +2,8 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isRecord } from "../base/json.ts";
 import { LruMap } from "../base/lru-map.ts";
+import { fileStamp } from "../io/file-stamp.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
-import { fileState } from "./file-approvals.ts";
 
 /**
  * Whether a folder belongs to a package that npm installed: whether the lock of the project around its `node_modules` lists
@@ -53,7 +53,7 @@ const cache = new LruMap<string, CachedLock>(64);
 function locationsIn(project: string): ReadonlySet<string> {
   for (const name of lockFiles) {
     const file = join(project, name);
-    const state = fileState(file);
+    const state = fileStamp(file);
     if (state === undefined) continue;
     const cached = cache.get(file);
     if (cached?.state === state) return cached.locations;

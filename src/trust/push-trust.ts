@@ -42,7 +42,7 @@ export class PushTrust {
   readonly #options: PushTrustOptions;
   readonly #events: Emitter<{ approved: undefined }>;
   /** Records for approval by other programs, and answers of a slow store. */
-  readonly #told = new Set<string>();
+  readonly #recorded = new Set<string>();
   readonly #approved = new Set<string>();
   #writing: Promise<void> = Promise.resolve();
 
@@ -61,14 +61,14 @@ export class PushTrust {
     const isRequired = this.mode === "require";
     if (isRequired && this.#isApproved(name, contract)) return undefined;
     const how = `Have it signed, or review it and approve it with "skillhost approve external ${name}".`;
-    const told = { severity: isRequired ? "error" : "warning", source: pusher } as const;
+    const about = { severity: isRequired ? "error" : "warning", source: pusher } as const;
     const result = isRequired ? " It is not available." : "";
     if (fault !== undefined)
-      return { ...told, code: fault.code, message: `Tool "${name}", registered by ${pusher}: ${fault.message}${result} ${how}` };
+      return { ...about, code: fault.code, message: `Tool "${name}", registered by ${pusher}: ${fault.message}${result} ${how}` };
     if (!isRequired) return undefined;
-    this.#tell(name, contract, definition);
+    this.#record(name, contract, definition);
     return {
-      ...told,
+      ...about,
       code: "TRUST_TOOL_UNSIGNED",
       message: `Tool "${name}", registered by ${pusher}, is neither signed nor approved.${result} ${how}`,
     };
@@ -107,7 +107,7 @@ export class PushTrust {
       await this.#options.approvals.forget({ kind: heldKind, id });
       this.#approved.add(placeOf(id, digest));
     }
-    this.#told.clear();
+    this.#recorded.clear();
     if (wanted.length > 0) this.#events.emit("approved", undefined);
     return wanted.length;
   }
@@ -155,10 +155,10 @@ export class PushTrust {
   }
 
   /** Records withheld tools, so that another program can approve them. */
-  #tell(id: string, contract: string, definition: unknown): void {
+  #record(id: string, contract: string, definition: unknown): void {
     const digest = `sha256:${contract}`;
-    if (this.#told.has(placeOf(id, digest))) return;
-    this.#told.add(placeOf(id, digest));
+    if (this.#recorded.has(placeOf(id, digest))) return;
+    this.#recorded.add(placeOf(id, digest));
     const detail = JSON.stringify(definition).length <= maxDetail ? definition : undefined;
     const approval: Approval = {
       kind: heldKind,

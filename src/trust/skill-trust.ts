@@ -131,7 +131,7 @@ class FolderSignatures implements SkillTrust {
    */
   #standingOf(folder: string, given: SkillScope | undefined): Standing {
     const real = this.#standingAt(this.#realPathOf(folder), given);
-    if (real.mode === "require" || (real.scope === undefined && OWN_NAME.test(folder))) return real;
+    if (real.mode === "require" || (real.scope === undefined && ownPackageFolder.test(folder))) return real;
     const named = this.#standingAt(resolve(folder), given);
     return named.mode === "require" ? named : real;
   }
@@ -151,7 +151,7 @@ class FolderSignatures implements SkillTrust {
 }
 
 // The locations at which package managers install or link this package.
-const OWN_NAME = /[\\/]node_modules[\\/]skillhost[\\/]/;
+const ownPackageFolder = /[\\/]node_modules[\\/]skillhost[\\/]/;
 
 interface Standing {
   readonly scope: SkillScope | undefined;
@@ -179,8 +179,8 @@ function unsigned(about: About): Admission {
 /** With `warn` it loads nevertheless. */
 function refusal(about: About, state: StatePart, faults: readonly Diagnostic[], files: Iterable<string> = []): Admission {
   const isRequired = about.mode === "require";
-  const told = faults.map((fault): Diagnostic => ({ ...fault, severity: isRequired ? "error" : "warning" }));
-  return base(about, isRequired ? "refused" : "admitted", state, told, files);
+  const diagnostics = faults.map((fault): Diagnostic => ({ ...fault, severity: isRequired ? "error" : "warning" }));
+  return base(about, isRequired ? "refused" : "admitted", state, diagnostics, files);
 }
 
 function base(

@@ -131,22 +131,22 @@ class Reader implements EntryReader {
 
   error(code: string, message: string, path: JsonPath): undefined {
     this.isRefused = true;
-    this.#tell("error", code, message, path);
+    this.#report("error", code, message, path);
   }
 
   warn(code: string, message: string, path: JsonPath): void {
-    this.#tell("warning", code, message, path);
+    this.#report("warning", code, message, path);
   }
 
   info(code: string, message: string, path: JsonPath): void {
-    this.#tell("info", code, message, path);
+    this.#report("info", code, message, path);
   }
 
   unread(): readonly string[] {
     return Object.keys(this.#entry).filter((key) => !this.#read.has(key));
   }
 
-  #tell(severity: "error" | "warning" | "info", code: string, message: string, path: JsonPath): void {
+  #report(severity: "error" | "warning" | "info", code: string, message: string, path: JsonPath): void {
     this.#options.complain(severity, code, `MCP server ${shown(this.#options.name)}: ${message}`, path);
   }
 

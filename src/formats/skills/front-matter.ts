@@ -2,7 +2,8 @@ import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
 import { hiddenMessage, hiddenTextCode, reportHidden } from "../text/decode-text.ts";
 import { maxFrontMatterLength } from "../text/limits.ts";
-import { parseYamlMap, type YamlFault } from "../text/parse-yaml.ts";
+import { parseYamlMap } from "../text/parse-yaml.ts";
+import type { YamlFault } from "../text/yaml-result.ts";
 import { quotePlainValues, scanLines } from "./front-matter-repair.ts";
 import { createTextReport, type TextReport } from "./text-report.ts";
 

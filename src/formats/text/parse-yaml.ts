@@ -1,12 +1,6 @@
 import { Composer, type CST, type Document, isAlias, isMap, isScalar, isSeq, type Node, Parser, type YAMLMap } from "yaml";
 import { readPlainYaml } from "./plain-yaml.ts";
-
-/** A fault in a YAML text, at an offset in it. */
-export interface YamlFault {
-  readonly code: string;
-  readonly message: string;
-  readonly offset: number;
-}
+import type { YamlFault, YamlMapResult } from "./yaml-result.ts";
 
 // Far more than in any real file.
 const maxDepth = 64;
@@ -44,22 +38,6 @@ function innerTokens(token: CST.Token): readonly CST.Token[] {
   return token.items.flatMap((item) => [item.key, item.value].filter((part) => part != null));
 }
 
-export interface YamlMapRead {
-  readonly kind: "map";
-  /** Without a prototype at the top; plain objects below, and no key anywhere is `__proto__`. */
-  readonly data: Record<string, unknown>;
-  /** The offset of each top-level key. */
-  readonly keys: ReadonlyMap<string, number>;
-  /** Tolerated faults: duplicate keys, refused keys. */
-  readonly faults: readonly YamlFault[];
-}
-
-type YamlMapResult =
-  | YamlMapRead
-  | { readonly kind: "empty" }
-  | { readonly kind: "other" }
-  | { readonly kind: "broken"; readonly fault: YamlFault };
-
 // A larger document, with aliases expanded, is an attack.
 const maxNodes = 50_000;
 
@@ -68,7 +46,7 @@ export function parseYamlMap(source: string): YamlMapResult {
   return readPlainYaml(source) ?? parseFullYamlMap(source);
 }
 
-/** Like `readYamlMap`, but always with the YAML parser. @internal Exported for tests. */
+/** Like `parseYamlMap`, but always with the YAML parser. @internal Exported for tests. */
 export function parseFullYamlMap(source: string): YamlMapResult {
   const document = parseYaml(source, "core");
   if ("message" in document) return { kind: "broken", fault: document };

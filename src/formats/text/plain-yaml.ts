@@ -1,4 +1,4 @@
-import type { YamlMapRead } from "./parse-yaml.ts";
+import type { YamlMapRead } from "./yaml-result.ts";
 
 const maxLines = 1_000;
 // Characters with a special meaning in YAML: control characters, other white space and line breaks, byte order marks, lone

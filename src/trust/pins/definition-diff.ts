@@ -61,31 +61,31 @@ function compare(before: unknown, after: unknown, path: string, lines: string[])
   } else if (isRecord(before) && isRecord(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
     for (const key of [...keys].sort()) compare(fieldOf(before, key), fieldOf(after, key), join(path, key), lines);
-  } else if (typeof before === "string" && typeof after === "string") tellTexts(before, after, path, lines);
+  } else if (typeof before === "string" && typeof after === "string") addTextDifference(before, after, path, lines);
   else {
-    tell(lines, "-", path, before);
-    tell(lines, "+", path, after);
+    addLine(lines, "-", path, before);
+    addLine(lines, "+", path, after);
   }
 }
 
 /** Shortens two long texts to the range from the first to the last difference: changed text is never cut. */
-function tellTexts(before: string, after: string, path: string, lines: string[]): void {
+function addTextDifference(before: string, after: string, path: string, lines: string[]): void {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
   while (start < shorter && before[start] === after[start]) start++;
   let end = 0;
   while (end < shorter - start && before.at(-1 - end) === after.at(-1 - end)) end++;
-  tellText(lines, "-", path, before, start, end);
-  tellText(lines, "+", path, after, start, end);
+  addTextLine(lines, "-", path, before, start, end);
+  addTextLine(lines, "+", path, after, start, end);
 }
 
-function tellText(lines: string[], sign: string, path: string, text: string, start: number, end: number): void {
+function addTextLine(lines: string[], sign: string, path: string, text: string, start: number, end: number): void {
   const from = start <= around ? 0 : start - around;
   const to = end <= around ? text.length : text.length - end + around;
   lines.push(`${sign} ${path || "(text)"}: ${from > 0 ? "…" : ""}${exactJson(text.slice(from, to))}${to < text.length ? "…" : ""}`);
 }
 
-function tell(lines: string[], sign: string, path: string, value: unknown): void {
+function addLine(lines: string[], sign: string, path: string, value: unknown): void {
   if (value !== undefined) lines.push(`${sign} ${path || "(all)"}: ${exactJson(value)}`);
 }
 

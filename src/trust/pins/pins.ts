@@ -79,7 +79,7 @@ export class Pins {
     for (let from = 0; from < subjects.length; from += atOnce) {
       await Promise.all(subjects.slice(from, from + atOnce).map((subject) => this.#approvals.remember(toApproval(subject))));
     }
-    this.#seen.tellApproved();
+    this.#seen.notifyApproved();
   }
 
   /**

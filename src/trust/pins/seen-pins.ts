@@ -75,7 +75,7 @@ export class SeenPins {
     return this.#writing;
   }
 
-  tellApproved(): void {
+  notifyApproved(): void {
     this.#events.emit("approved", undefined);
   }
 
