@@ -8,9 +8,9 @@ const wire = { type: "anthropic" } as const;
 const refused = (message: string, more: object = {}) =>
   jsonAnswer({ type: "error", error: { type: "invalid_request_error", message, ...more } }, { status: 400 });
 
-const told: ScriptedReply = { content: "Hi there", reasoning: "Hm.", toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
+const sampleReply: ScriptedReply = { content: "Hi there", reasoning: "Hm.", toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
 type Event = Record<string, unknown> & { readonly type: string };
-const events = anthropicEvents(told) as readonly Event[];
+const events = anthropicEvents(sampleReply) as readonly Event[];
 const read = (given: readonly Event[]): Promise<ModelReply> =>
   ask(modelSaying(given.map(namedSse), { ...wire, retries: 0 }), { ...hello, stream: true });
 
@@ -43,7 +43,7 @@ test.each<[string, readonly Event[]]>([
   });
 });
 
-test("reads input that comes at the start of a call, and text that comes at the start of a block", async () => {
+test("input at the start of a call and text at the start of a block are read", async () => {
   const start = (index: number, content_block: object) => [
     { type: "content_block_start", index, content_block },
     { type: "content_block_stop", index },
@@ -56,7 +56,7 @@ test("reads input that comes at the start of a call, and text that comes at the 
   expect(reply).toMatchObject({ content: "Hi", toolCalls: [{ id: "a", arguments: { x: 1 } }] });
 });
 
-test("keeps thoughts that are hidden, that are empty and that are sealed, in their order", async () => {
+test("redacted, empty and signed thoughts are kept in order", async () => {
   const { url, answer, requests } = await endpoint();
   const blocks = [
     { type: "thinking", thinking: "", signature: "s1" },
@@ -71,11 +71,11 @@ test("keeps thoughts that are hidden, that are empty and that are sealed, in the
   const first = await ask(model);
   expect(first).toMatchObject({ content: "One. Two.", reasoning: "End." });
   await ask(model, { messages: [...hello.messages, { role: "assistant", ...first }, { role: "tool", toolCallId: "a", content: "ok" }] });
-  // No message may end with a thought.
+  // A message must not end with a thought.
   expect(requests[1]?.body.messages[1].content).toEqual(blocks.slice(0, -1));
 });
 
-test("does not keep a thought that broke off, and tells of it all the same", async () => {
+test("an incomplete thought is emitted but not kept", async () => {
   const cut = events.filter(({ type }, at) => at < 4 || type.startsWith("message_"));
   const reply = await read(
     cut.map((event) => (event.type === "message_delta" ? { ...event, delta: { stop_reason: "max_tokens" } } : event)),
@@ -117,7 +117,7 @@ test.each<[string, object, Partial<ModelReply>]>([
   expect(await ask(modelSaying([JSON.stringify(body)], wire))).toMatchObject(expected);
 });
 
-test("gives up at once when a limit on spending is reached, not when it is asked to slow down", async () => {
+test("a request that reaches a spending limit is not retried, and one that reaches a rate limit is", async () => {
   const limited = (details: object) =>
     jsonAnswer({ type: "error", error: { type: "rate_limit_error", message: "no", ...details } }, { status: 429 });
   const { url, answer } = await endpoint();
@@ -133,13 +133,13 @@ test.each<[string, object]>([
     { message: "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or `max_tokens`" },
   ],
   ["MODEL_HTTP", { message: "tools.0.custom.name: Invalid" }],
-])("knows %s by its words, and learns nothing from it: %j", async (code, error) => {
+])("the error %s is recognised by its message, and does not change later requests: %j", async (code, error) => {
   const { url, requests } = await endpoint(() => refused("", error));
   expect(await failure(ask(modelAt(url, wire)))).toMatchObject({ code });
   expect(requests.length).toBe(1);
 });
 
-test("an error in a stream has the API's word for it", async () => {
+test("an error in a stream has the type that the API gives", async () => {
   const error = (type: string) => sse({ type: "error", error: { type, message: "x" } });
   const codeOf = async (type: string) => (await listen(modelSaying([error(type)], { ...wire, retries: 0 }))).error;
   expect(await codeOf("overloaded_error")).toMatchObject({

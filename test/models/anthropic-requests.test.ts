@@ -17,7 +17,7 @@ async function sent(request: Partial<ModelRequest>, more: object = {}): Promise<
   return requests[0]?.body;
 }
 
-test("writes a request as the API wants it, with marks for its cache", async () => {
+test("a request has the form that the API requires, with cache markers", async () => {
   const messages: readonly ChatMessage[] = [{ role: "system", content: "Be brief." }, ...hello.messages];
   const parameters = { type: "object", properties: {} };
   const body = await sent({ messages, tools: [{ name: "f", description: "Does it.", parameters }], temperature: 0, maxOutputTokens: 50 });
@@ -32,7 +32,7 @@ test("writes a request as the API wants it, with marks for its cache", async () 
   });
 });
 
-test("marks the last two turns of the user, so that what was written last time is found", async () => {
+test("the last two user turns have cache markers, so that the previous entry is found", async () => {
   const say = (role: "user" | "assistant", content: string) => ({ role, content });
   const { messages } = await sent({
     messages: [say("user", "1"), say("assistant", "2"), say("user", "3"), say("assistant", "4"), say("user", "5")],
@@ -46,7 +46,7 @@ test("marks the last two turns of the user, so that what was written last time i
   ]);
 });
 
-test("says which version of the API it speaks, unless it is told", async () => {
+test("a request has a default API version unless a header sets it", async () => {
   const { url, requests } = await endpoint(() => anthropicAnswer({ content: "ok" }));
   await ask(modelAt(url, { ...wire, apiKey: "the-key" }));
   await ask(modelAt(url, { ...wire, bearerToken: "the-token", headers: { "Anthropic-Version": "2026-10-21", "Anthropic-Beta": "x" } }));
@@ -60,12 +60,12 @@ test("says which version of the API it speaks, unless it is told", async () => {
   expect(requests[1]?.headers).not.toHaveProperty("x-api-key");
 });
 
-describe("makes a conversation such that the API takes it:", () => {
+describe("a conversation is adapted to the rules of the API", () => {
   const call = (id: string) => ({ id, name: "f", arguments: {}, argumentsText: "{}" });
   const image = (mimeType: string) => ({ type: "image" as const, data: "AA==", mimeType });
   const cases: readonly [string, readonly ChatMessage[], readonly object[]][] = [
     [
-      "results and what follows them are one turn, with images inside",
+      "results and the messages after them are one turn, with images",
       [
         { role: "user", content: "Go." },
         { role: "assistant", content: "", toolCalls: [call("a"), call("b")] },
@@ -100,7 +100,7 @@ describe("makes a conversation such that the API takes it:", () => {
       ],
     ],
     [
-      "no text without anything in it, and no empty turns",
+      "empty texts and empty turns are dropped",
       [
         { role: "user", content: " \n" },
         { role: "assistant", content: " " },
@@ -109,18 +109,18 @@ describe("makes a conversation such that the API takes it:", () => {
       [{ role: "user", content: [{ text: "(no text)" }, { type: "image" }] }],
     ],
     [
-      "it begins with the user",
+      "a conversation begins with a user turn",
       [{ role: "assistant", content: "Hi." }, ...hello.messages],
       [{ role: "user", content: [{ text: "(The conversation began before.)" }] }, { role: "assistant" }, { role: "user" }],
     ],
-    ["it has a turn at all", [{ role: "system", content: "Go." }], [{ role: "user" }]],
+    ["a conversation without turns gets one", [{ role: "system", content: "Go." }], [{ role: "user" }]],
     [
-      "system messages stand before it, wherever they were",
+      "all system messages move to the start",
       [...hello.messages, { role: "system", content: "Later." }, { role: "user", content: "You." }],
       [{ role: "user", content: [{ text: "Hello" }, { text: "You." }] }],
     ],
     [
-      "images of kinds that it cannot show are named, addresses with data are opened",
+      "images of unsupported types are named, and data URLs are decoded",
       [
         {
           role: "user",
@@ -139,7 +139,7 @@ describe("makes a conversation such that the API takes it:", () => {
       ],
     ],
     [
-      "ids of other APIs are made legal, alike for a call and its result",
+      "ids of other APIs become valid, the same for a call and its result",
       [
         ...hello.messages,
         { role: "assistant", content: "", toolCalls: [call("functions.f:0")] },
@@ -166,23 +166,23 @@ describe("thinking, in a request to the Anthropic API,", () => {
     ["claude-sonnet-4.5", "low", { thinking: { type: "enabled", budget_tokens: 4_096 } }],
     ["claude-haiku-4-5-20251001", "max", { thinking: { type: "enabled", budget_tokens: 16_000 } }],
     ["claude-3-7-sonnet-latest", "medium", { thinking: { type: "enabled", budget_tokens: 10_240 } }],
-  ])("is configured for %s with effort %s", async (model, reasoningEffort, expected) => {
+  ])("thinking is configured for %s with effort %s", async (model, reasoningEffort, expected) => {
     const body = await sent({ reasoningEffort, temperature: 0 }, { model });
     expect(body).toMatchObject(expected);
-    // No other temperature goes with thinking.
+    // Thinking allows no other temperature.
     expect(body).not.toHaveProperty("temperature");
   });
 
   test.each<[string, Partial<ModelRequest>]>([
-    ["nothing is said of it", {}],
-    ["it shall not", { reasoningEffort: "none" }],
+    ["the request does not set it", {}],
+    ["the request disables it", { reasoningEffort: "none" }],
     ["an answer has no room for it", { ...effort, maxOutputTokens: 1_500 }],
     ["a tool is forced", { ...effort, tools, toolChoice: "required" }],
-  ])("is left out when %s", async (_when, request) => {
+  ])("thinking is omitted when %s", async (_when, request) => {
     expect(await sent(request, { model: "claude-sonnet-4-5" })).not.toHaveProperty("thinking");
   });
 
-  test("not with a budget in the middle of a turn that it began without", async () => {
+  test("a turn that began without thinking does not get a budget later", async () => {
     const call = { id: "a", name: "f", arguments: {}, argumentsText: "{}" };
     const messages: readonly ChatMessage[] = [
       ...hello.messages,
@@ -226,7 +226,7 @@ test.each<[string, string, (body: Body) => unknown]>([
   expect(requests.length).toBe(lessons + 1);
 });
 
-test("does not take somebody's mistake for a lesson, nor ask for ever", async () => {
+test("an error of the caller changes no later request, and retries end", async () => {
   const wrong = await endpoint(() => refused("output_config.effort: Input should be 'low', 'medium' or 'high'"));
   expect(await failure(ask(modelAt(wrong.url, wire), { ...hello, reasoningEffort: "hard" }))).toMatchObject({
     code: "MODEL_HTTP",
@@ -266,7 +266,7 @@ test.each(["messages.1.content.0: Invalid `signature` in `thinking` block", "A t
   },
 );
 
-test("does not give thoughts of one model to another", async () => {
+test("thoughts of one model are not sent to another", async () => {
   const body = await sent({ messages: [...hello.messages, thoughtful("sealed"), ...hello.messages] }, { model: "other-model" });
   expect(JSON.stringify(body)).not.toContain("sealed");
 });

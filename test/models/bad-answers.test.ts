@@ -13,15 +13,15 @@ test.each<[string, readonly (string | Uint8Array)[], RegExp]>([
   ["text in UTF-16", [bytes(0xff, 0xfe, 0x7b, 0, 0x7d, 0)], noForm],
   ["JSON without choices", ["{}"], /an answer without choices/],
   ["a list", ["[]"], /an answer without choices/],
-  ["choices that are no list", ['{"choices":{"0":{"message":{}}}}'], /an answer without choices/],
+  ["choices that are not a list", ['{"choices":{"0":{"message":{}}}}'], /an answer without choices/],
   ["an empty list of choices", ['{"choices":[]}'], /an answer without choices/],
-  ["choices that are no objects", ['{"choices":[null,1,"x",[]]}'], /an answer without choices/],
+  ["choices that are not objects", ['{"choices":[null,1,"x",[]]}'], /an answer without choices/],
   ["JSON that is cut off", ['{"choices":[{"message":{"content":"x"'], /JSON that is not valid or is truncated/],
   ["JSON and then more", ['{"choices":[]}\n{"choices":[]}'], /JSON that is not valid/],
   ["brackets without end", ["[".repeat(200_000)], /JSON that is not valid/],
   ["an event that is not valid JSON", [some, "data: {not json}\n\n", sse("[DONE]")], /an event that is not JSON: \{not json\}/],
   ["a stream that is over before it began", [sse("[DONE]")], /an answer without choices/],
-])("%s is no answer, and is not asked for again", async (_what, pieces, message) => {
+])("%s is not a valid answer, and is not retried", async (_what, pieces, message) => {
   const { error, retries } = await listen(modelSaying(pieces));
   expect(error).toMatchObject({ code: "MODEL_BAD_ANSWER", retryable: false });
   expect(error?.message).toMatch(message);
@@ -41,7 +41,7 @@ test.each<[string, readonly string[]]>([
   expect(error.details.partial).toEqual({ content: pieces.includes(some) ? "so far" : "", reasoning: "" });
 });
 
-test("an answer that stops in the middle is asked for again while nothing was handed on", async () => {
+test("an incomplete answer is retried while none of it was emitted", async () => {
   const model = modelSaying([some], { retries: 2 });
   expect((await failure(ask(model))).details.attempts).toBe(3);
   const { error, deltas } = await listen(model);
@@ -62,18 +62,18 @@ test.each<[string, object, object]>([
   expect(streamed).toMatchObject({ ...expected, details: { partial: { content: "so far" } } });
 });
 
-test("an error that is null is none", async () => {
+test("an error field that is null is ignored", async () => {
   const chunks = chatChunks({ content: "fine" }).map((chunk) => sse({ ...chunk, error: null }));
   expect((await ask(modelSaying(chunks))).content).toBe("fine");
 });
 
-test("bytes that are no UTF-8 are replaced, and a character cut in two by the end does no harm", async () => {
+test("bytes that are not valid UTF-8 are replaced, and an incomplete character at the end is harmless", async () => {
   const chunk = new TextEncoder().encode(sse({ choices: [{ delta: { content: "aXb" }, finish_reason: "stop" }] }));
   const broken = chunk.map((byte) => (byte === "X".charCodeAt(0) ? 0xff : byte));
   expect((await ask(modelSaying([broken, bytes(0xf0, 0x9f)]))).content).toBe("a\ufffdb");
 });
 
-test("names that every object has are no fields of an answer", async () => {
+test("inherited properties of objects are not read as fields of an answer", async () => {
   const text = '{"__proto__":{"choices":[{"message":{"content":"x"}}]},"constructor":{},"toString":1}';
   expect((await failure(ask(modelSaying([text])))).message).toMatch(/without choices/);
   const reply = await ask(
@@ -87,7 +87,7 @@ test("names that every object has are no fields of an answer", async () => {
 
 test.each<[string, unknown]>([
   [
-    "pieces that are no bytes",
+    "pieces that are not bytes",
     (async function* () {
       yield "data: [DONE]\n\n";
     })(),
@@ -104,7 +104,7 @@ test.each<[string, unknown]>([
   expect((await failure(ask(modelAt("http://model.test", { fetch, retries: 0 })))).name).toBe("ModelError");
 });
 
-test("a content type with a line break or a huge one does not get into the message as it is", async () => {
+test("a huge content type or one with a line break is shortened or escaped in the message", async () => {
   const fetch = fetchSaying(["nothing"], `text/\u001b[2J${"x".repeat(10_000)}`);
   const { message } = await failure(ask(modelAt("http://model.test", { fetch })));
   expect(message.length).toBeLessThan(800);

@@ -4,7 +4,7 @@ import { chatAnswer, chatChunks, chatStreamAnswer, createGate, jsonAnswer, type 
 import { patience } from "../slowness.ts";
 import { ask, endpoint, fetchSaying, hello, listen, modelAt, modelSaying } from "./models-kit.ts";
 
-const told: ScriptedReply = {
+const sampleReply: ScriptedReply = {
   content: "I will look at the weather.",
   reasoning: "The user wants weather.",
   toolCalls: [
@@ -34,23 +34,23 @@ const understood = {
   attempts: 1,
 };
 
-test("reads an answer that comes in one piece", async () => {
+test("the model reads an unstreamed answer", async () => {
   const { url, answer, requests } = await endpoint();
-  const scripted = chatAnswer(told);
+  const scripted = chatAnswer(sampleReply);
   answer({ ...scripted, headers: { ...scripted.headers, "x-request-id": "req-7" } });
   expect(await ask(modelAt(url))).toMatchObject({ ...understood, chunkCount: 1, requestId: "req-7" });
   expect(requests[0]).toMatchObject({ method: "POST", path: "/v1/chat/completions" });
   expect(requests[0]?.body).toEqual({ model: "test-model", messages: [{ role: "user", content: "Hello" }] });
 });
 
-test("reads the same answer as a stream, and tells of each piece as it comes", async () => {
+test("the model reads the same answer as a stream, and emits each piece as it arrives", async () => {
   const { url, answer, requests } = await endpoint();
-  answer(chatStreamAnswer(told));
+  answer(chatStreamAnswer(sampleReply));
   const { reply, deltas } = await listen(modelAt(url));
-  expect(reply).toMatchObject({ ...understood, chunkCount: chatChunks(told).length });
+  expect(reply).toMatchObject({ ...understood, chunkCount: chatChunks(sampleReply).length });
   expect(requests[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   const textOf = (kind: string): string => deltas.map((delta) => (delta.kind === kind && "text" in delta ? delta.text : "")).join("");
-  expect([textOf("text"), textOf("reasoning")]).toEqual([told.content, told.reasoning]);
+  expect([textOf("text"), textOf("reasoning")]).toEqual([sampleReply.content, sampleReply.reasoning]);
   const inputOf = (id: string): string =>
     deltas.map((delta) => (delta.kind === "tool-input" && delta.toolCallId === id ? delta.input : "")).join("");
   expect([inputOf("call_a"), inputOf("call_b")]).toEqual(['{"city":"Köln","days":3}', "{}"]);
@@ -59,7 +59,7 @@ test("reads the same answer as a stream, and tells of each piece as it comes", a
   expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
 });
 
-test("hands text on before the answer is complete", async () => {
+test("text is emitted before the answer is complete", async () => {
   const { url, answer } = await endpoint();
   const gate = createGate();
   const chunks = chatChunks({ content: "one two" }).map(sse);
@@ -76,7 +76,7 @@ test("hands text on before the answer is complete", async () => {
   expect(reply.content).toBe("one two");
 });
 
-test("streams without a listener when it is told to, and does not when it is told not to", async () => {
+test("the stream option decides whether a request without a listener streams", async () => {
   const { url, answer, requests } = await endpoint();
   answer(chatStreamAnswer({ content: "Hi" }), chatAnswer({ content: "Hi" }));
   expect((await ask(modelAt(url), { ...hello, stream: true })).content).toBe("Hi");
@@ -100,7 +100,7 @@ test.each(["application/json", "text/event-stream", "text/plain", "image/png", "
   },
 );
 
-test("merges all choices into one message: text of one, tool calls of others, in order", async () => {
+test("all choices are merged into one message: the text of one and the tool calls of the others, in order", async () => {
   const call = (id: string): object => ({ id, type: "function", function: { name: "f", arguments: `{"of":"${id}"}` } });
   const whole = {
     choices: [
@@ -126,7 +126,7 @@ test("merges all choices into one message: text of one, tool calls of others, in
   }
 });
 
-test("keeps tool calls of two choices with equal indexes apart", async () => {
+test("tool calls of two choices with equal indexes stay separate", async () => {
   const chunk = (index: number, id: string | undefined, text: string): string =>
     sse({ choices: [{ index, delta: { tool_calls: [{ index: 0, id, function: { name: id, arguments: text } }] } }] });
   const end = sse({ choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] });
@@ -147,8 +147,8 @@ test.each<[string, readonly string[], Partial<ModelReply>]>([
   expect(reply).toMatchObject({ content: "Hi there", finishReason: "stop", ...expected });
 });
 
-test.each(["\n", "\r\n", "\r"])("reads lines that end in %j, and a last event without its blank line", async (lineEnd) => {
-  const text = chatChunks(told).map(sse).join("").trimEnd().replaceAll("\n", lineEnd);
+test.each(["\n", "\r\n", "\r"])("lines that end in %j are read, as is a last event without its blank line", async (lineEnd) => {
+  const text = chatChunks(sampleReply).map(sse).join("").trimEnd().replaceAll("\n", lineEnd);
   const bytes = [...new TextEncoder().encode(text)].map((byte) => Uint8Array.of(byte));
   expect(await ask(modelSaying(bytes))).toMatchObject(understood);
 });
@@ -168,7 +168,7 @@ test.each([
   expect(reply).toMatchObject({ finishReason: reason, providerFinishReason: word });
 });
 
-test("a choice that was cut off or filtered decides over one that was not; tool calls decide over a mere stop", async () => {
+test("the finish reason of a truncated or filtered choice wins over others, and tool calls win over a stop", async () => {
   const withReasons = (reasons: readonly string[], message: object = { content: "x" }): Promise<ModelReply> =>
     ask(modelSaying([JSON.stringify({ choices: reasons.map((finish_reason) => ({ message, finish_reason })) })]));
   expect((await withReasons(["stop", "length", "tool_calls"])).finishReason).toBe("length");
@@ -189,7 +189,7 @@ test.each<[string, unknown, object | undefined]>([
     { prompt_tokens: 3, completion_tokens: 2, prompt_cache_hit_tokens: 2, cache_creation_input_tokens: 1 },
     { inputTokens: 3, outputTokens: 2, cachedTokens: 2, cacheWriteTokens: 1 },
   ],
-  ["numbers that are none", { prompt_tokens: -1, completion_tokens: "2", total_tokens: Number.NaN }, undefined],
+  ["invalid numbers", { prompt_tokens: -1, completion_tokens: "2", total_tokens: Number.NaN }, undefined],
   ["no object", "many", undefined],
 ])("Chat Completions: usage is read in %s", async (_what, usage, expected) => {
   const choices = [{ message: { content: "x" }, finish_reason: "stop" }];
@@ -197,7 +197,7 @@ test.each<[string, unknown, object | undefined]>([
   expect((await ask(modelSaying([JSON.stringify({ choices: [{ ...choices[0], usage }] })]))).usage).toEqual(expected);
 });
 
-test("takes the last usage of a stream that counts as it goes", async () => {
+test("the last usage of a stream with repeated usage counts", async () => {
   const chunk = (content: string, count: number, finish_reason: string | null = null): string =>
     sse({ choices: [{ delta: { content }, finish_reason }], usage: { prompt_tokens: 5, completion_tokens: count } });
   const reply = await ask(modelSaying([chunk("a", 1), chunk("b", 2, "stop"), sse({ choices: [], usage: null }), sse("[DONE]")]));
@@ -228,7 +228,7 @@ test.each<[string, object, Partial<ModelReply>]>([
   expect(await ask(modelSaying([sse({ choices: [{ message, finish_reason: "stop" }] })]))).toMatchObject(expected);
 });
 
-test("gives back what an endpoint wants to see again: thoughts between tool calls, signatures, opaque state", async () => {
+test("a request sends back what the endpoint requires: thoughts between tool calls, signatures, opaque state", async () => {
   const { url, answer, requests } = await endpoint();
   const call = {
     id: "a",
@@ -245,12 +245,12 @@ test("gives back what an endpoint wants to see again: thoughts between tool call
     messages: [...hello.messages, { role: "assistant", content, toolCalls, replay }, { role: "tool", toolCallId: "a", content: "ok" }],
   });
   expect(requests[1]?.body.messages[1]).toEqual({ role: "assistant", ...message });
-  // Endpoints that know no tools refuse thoughts in earlier messages.
+  // Endpoints without support for tools refuse thoughts in earlier messages.
   expect(second).toMatchObject({ reasoning: "Good." });
   expect(second.replay).toBeUndefined();
 });
 
-test("does not wait for a server that keeps the connection open after [DONE]", async () => {
+test("a reply does not wait for a server that keeps the connection open after [DONE]", async () => {
   const { url, answer } = await endpoint();
   answer({
     steps: [...chatChunks({ content: "Hi" }).map(sse), sse("[DONE]"), sse({ choices: [{ delta: { content: " more" } }] }), "silence"],
@@ -260,10 +260,10 @@ test("does not wait for a server that keeps the connection open after [DONE]", a
   expect(await ask(modelAt(url), { ...hello, stream: true })).toMatchObject({ content: "Hi", finishReason: "other" });
 });
 
-test("Chat Completions: connections are reused, also for streams", async () => {
+test("requests to Chat Completions reuse connections, also for streams", async () => {
   const { url, requests } = await endpoint(({ body }) => (body.stream ? chatStreamAnswer : chatAnswer)({ content: "Hi" }));
   const model = modelAt(url, { clock: undefined });
   for (const stream of [true, false, true, true, false, true, true]) await ask(model, { ...hello, stream });
-  // The runtime frees a connection a moment after its answer has ended, so the next request may take a second one.
+  // The runtime frees a connection shortly after its answer has ended, so the next request may open a second one.
   expect(new Set(requests.map(({ port }) => port)).size).toBeLessThanOrEqual(3);
 });

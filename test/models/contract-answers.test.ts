@@ -5,7 +5,7 @@ import { createGate, jsonAnswer, type ScriptedAnswer, type ScriptedReply, sse } 
 import { ask, endpoint, failure, fetchSaying, handClock, hello, listen } from "./models-kit.ts";
 import { apiModel, wireApis } from "./wire-apis.ts";
 
-const told: ScriptedReply = {
+const sampleReply: ScriptedReply = {
   content: "I will look at the weather.",
   reasoning: "The user wants weather.",
   toolCalls: [
@@ -15,8 +15,8 @@ const told: ScriptedReply = {
 };
 
 const understood = {
-  content: told.content,
-  reasoning: told.reasoning,
+  content: sampleReply.content,
+  reasoning: sampleReply.reasoning,
   toolCalls: [
     { id: "call_a", name: "weather", arguments: { city: "Köln 🌧", days: 3 }, argumentsText: '{"city":"Köln 🌧","days":3}' },
     { id: "call_b", name: "time", arguments: {}, argumentsText: "{}" },
@@ -30,11 +30,11 @@ const understood = {
 describe.each(wireApis)("a model behind $name", (api) => {
   const saying = (pieces: readonly (string | Uint8Array)[], more = {}) =>
     apiModel(api, "http://model.test", { fetch: fetchSaying(pieces), ...more });
-  const given = api.events(told);
+  const given = api.events(sampleReply);
 
-  test("reads an answer that comes in one piece", async () => {
+  test("the model reads an unstreamed answer", async () => {
     const { url, answer, requests } = await endpoint();
-    const scripted = api.whole({ ...told, usage: api.usage });
+    const scripted = api.whole({ ...sampleReply, usage: api.usage });
     answer({ ...scripted, headers: { ...scripted.headers, "request-id": "req-7" } });
     const reply = await ask(apiModel(api, url));
     expect(reply).toMatchObject({ ...understood, providerFinishReason: api.words.calls, chunkCount: 1, requestId: "req-7" });
@@ -43,22 +43,22 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(requests[0]?.body.stream).toBeUndefined();
   });
 
-  test("reads the same answer as a stream, and tells of each piece as it comes", async () => {
+  test("the model reads the same answer as a stream, and emits each piece as it arrives", async () => {
     const { url, answer, requests } = await endpoint();
-    answer(api.stream({ ...told, usage: api.usage }));
+    answer(api.stream({ ...sampleReply, usage: api.usage }));
     const { reply, deltas } = await listen(apiModel(api, url));
     expect(reply).toMatchObject({ ...understood, providerFinishReason: api.words.calls });
     expect(reply?.usage).toEqual(api.counted);
     expect(requests[0]?.body.stream).toBe(true);
     const textOf = (kind: string): string => deltas.map((delta) => (delta.kind === kind && "text" in delta ? delta.text : "")).join("");
-    expect([textOf("text"), textOf("reasoning")]).toEqual([told.content, told.reasoning]);
+    expect([textOf("text"), textOf("reasoning")]).toEqual([sampleReply.content, sampleReply.reasoning]);
     const inputs = deltas.filter((delta) => delta.kind === "tool-input");
     const inputOf = (id: string): string => inputs.map((delta) => (delta.toolCallId === id ? delta.input : "")).join("");
     expect([inputOf("call_a"), inputOf("call_b")]).toEqual(['{"city":"Köln 🌧","days":3}', "{}"]);
     expect(deltas.length).toBeGreaterThan(12);
   });
 
-  test("reads a stream wherever it is cut into pieces", async () => {
+  test("the model reads a stream in any division into pieces", async () => {
     const bytes = new TextEncoder().encode(given.join(""));
     const whole = await listen(saying([bytes]));
     const single = await listen(saying([...bytes].map((byte) => Uint8Array.of(byte))));
@@ -69,7 +69,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     }
   });
 
-  test("says why an answer ended", async () => {
+  test("a reply says why it ended", async () => {
     const reasonOf = async (reply: ScriptedReply): Promise<readonly unknown[]> => {
       const [whole, stream] = await Promise.all([
         ask(saying((api.whole(reply).steps ?? []) as string[])),
@@ -80,10 +80,10 @@ describe.each(wireApis)("a model behind $name", (api) => {
     };
     expect(await reasonOf({ content: "Hi" })).toEqual(["stop", api.words.stop]);
     expect(await reasonOf({ content: "Hi", finishReason: api.words.length })).toEqual(["length", api.words.length]);
-    expect(await reasonOf({ ...told, finishReason: api.words.filter })).toEqual(["content-filter", api.words.filter]);
+    expect(await reasonOf({ ...sampleReply, finishReason: api.words.filter })).toEqual(["content-filter", api.words.filter]);
   });
 
-  test("passes over events that nobody knows, and keep-alives", async () => {
+  test("the model ignores unknown events and keep-alives", async () => {
     const noise = [
       ": ping\n\n",
       "event: ping\ndata: alive\n\n",
@@ -94,7 +94,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect((await listen(saying(pieces))).reply).toMatchObject(understood);
   });
 
-  test("keeps arguments that are no JSON, and sends them back so that the endpoint takes them", async () => {
+  test("arguments that are not JSON are kept, and sent back in a form that the endpoint accepts", async () => {
     const { url, answer, requests } = await endpoint();
     const toolCalls = [
       { id: "a", name: "f", arguments: '{"city": "Kö' },
@@ -118,7 +118,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     ]);
   });
 
-  test("gives calls ids of their own when one is there twice, was there before, or is missing", async () => {
+  test("a call gets a new id when its own is repeated, used earlier, or missing", async () => {
     const toolCalls = ["twice", "twice", "before", ""].map((id, number) => ({ id, name: "f", arguments: { number } }));
     const before: ChatMessage = {
       role: "assistant",
@@ -136,24 +136,24 @@ describe.each(wireApis)("a model behind $name", (api) => {
     }
   });
 
-  test("says that an answer which stops in the middle did, wherever that is", async () => {
+  test("an answer that stops at any point before its end is reported as incomplete", async () => {
     for (let count = 0; count < given.length - api.tail; count++) {
       const error = await failure(ask(saying(given.slice(0, count), { retries: 0 }), { ...hello, stream: true }));
       expect(error).toMatchObject({ code: "MODEL_BAD_ANSWER", retryable: true });
     }
     const { error, retries, deltas } = await listen(saying(given.slice(0, -api.tail - (api.name.includes("chat") ? 1 : 0))));
-    expect(error?.details.partial).toEqual({ content: told.content, reasoning: told.reasoning });
+    expect(error?.details.partial).toEqual({ content: sampleReply.content, reasoning: sampleReply.reasoning });
     expect(retries).toEqual([]);
     expect(deltas.length).toBeGreaterThan(0);
   });
 
-  test("asks again when an answer broke off before anything of it was handed on", async () => {
+  test("a request is retried when its answer broke before any of it was emitted", async () => {
     const { url, answer } = await endpoint();
-    answer({ steps: [...given.slice(0, 4), "reset"] }, api.stream(told));
+    answer({ steps: [...given.slice(0, 4), "reset"] }, api.stream(sampleReply));
     expect(await ask(apiModel(api, url), { ...hello, stream: true })).toMatchObject({ ...understood, attempts: 2 });
   });
 
-  test("does not wait for a server that keeps the connection open after its last word", async () => {
+  test("a reply does not wait for a server that keeps the connection open after the final event", async () => {
     const { url, answer } = await endpoint();
     answer({ steps: [...given, "silence"] });
     expect((await listen(apiModel(api, url))).reply).toMatchObject(understood);
@@ -173,15 +173,15 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(requests.length).toBe(isRepeated ? 3 : 1);
   });
 
-  test("waits as long as it is asked to before it tries again", async () => {
+  test("a retry waits as long as the endpoint asks", async () => {
     const { url, answer } = await endpoint();
-    answer(jsonAnswer({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "7" } }), api.whole(told));
+    answer(jsonAnswer({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "7" } }), api.whole(sampleReply));
     const { reply, retries } = await listen(apiModel(api, url));
     expect(reply).toMatchObject({ ...understood, attempts: 2 });
     expect(retries).toMatchObject([{ delay: 7_000, error: { code: "MODEL_RATE_LIMITED" } }]);
   });
 
-  test("knows a conversation that is too long, and one that is filtered, by what is said of them", async () => {
+  test("errors for a conversation that is too long or filtered are recognised by their messages", async () => {
     const { url, answer } = await endpoint();
     const refused = (error: object): ScriptedAnswer => jsonAnswer({ error }, { status: 400 });
     answer(
@@ -195,11 +195,11 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(filtered.message).toContain("Its content filter rejects the conversation.");
   });
 
-  test("an error in the middle of a stream ends it, with what had come", async () => {
+  test("an error in the middle of a stream ends it, with the part that had arrived", async () => {
     const pieces = [...given.slice(0, -api.tail), sse(api.error), ...given.slice(-api.tail)];
     const { error } = await listen(saying(pieces));
     expect(error).toMatchObject({ code: "MODEL_HTTP", retryable: true, details: { providerMessage: "Overloaded" } });
-    expect(error?.details.partial?.content).toBe(told.content);
+    expect(error?.details.partial?.content).toBe(sampleReply.content);
     const { reply, retries } = await listen(saying([sse(api.error)], { retries: 1 }));
     expect([reply, retries.length]).toEqual([undefined, 1]);
   });
@@ -208,9 +208,9 @@ describe.each(wireApis)("a model behind $name", (api) => {
     ["a page for browsers", ["<!doctype html><html></html>"]],
     ["JSON of something else", ['{"hello":"world"}']],
     ["a list", ["[1,2,3]"]],
-    ["JSON that is cut off", [api.whole(told).steps?.join("").slice(0, -20) ?? ""]],
+    ["JSON that is cut off", [api.whole(sampleReply).steps?.join("").slice(0, -20) ?? ""]],
     ["an event that is cut", [...given.slice(0, 3), `${(given[3] ?? "").slice(0, -20)}\n\n`, ...given.slice(4)]],
-  ])("%s is no answer", async (_what, pieces) => {
+  ])("%s is not a valid answer", async (_what, pieces) => {
     const { error, retries } = await listen(saying(pieces));
     expect(error).toMatchObject({ code: "MODEL_BAD_ANSWER", retryable: false });
     expect(retries).toEqual([]);
@@ -235,7 +235,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(getEventListeners(controller.signal, "abort")).toEqual([]);
   });
 
-  test("ten megabytes of arguments are no trouble, and more than is allowed is an error", async () => {
+  test("arguments of ten megabytes are read, and an answer over the limit is an error", async () => {
     const text = "x".repeat(10_000_000);
     const [head = "", tail = ""] =
       api

@@ -4,7 +4,7 @@ import { jsonAnswer, type ScriptedAnswer, type ScriptedReply } from "../doubles/
 import { ask, endpoint, failure, hello } from "./models-kit.ts";
 import { apiModel, wireApis } from "./wire-apis.ts";
 
-const told: ScriptedReply = {
+const sampleReply: ScriptedReply = {
   content: "I will look at the weather.",
   reasoning: "The user wants weather.",
   toolCalls: [
@@ -20,7 +20,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     return api.read(requests[0]?.body);
   };
 
-  test("sends system, user, assistant and tool messages in order", async () => {
+  test("a request contains system, user, assistant and tool messages in order", async () => {
     const call = { id: "a", name: "weather", arguments: { city: "Köln" }, argumentsText: '{"city":"Köln"}' };
     const messages: readonly ChatMessage[] = [
       { role: "system", content: "Be brief." },
@@ -47,7 +47,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     ]);
   });
 
-  test("shows images of the user and of results", async () => {
+  test("a request contains images of the user and of results", async () => {
     const image = { type: "image", mimeType: "image/png", data: "AA==" } as const;
     const linked = { type: "image", url: "https://example.test/cat.jpg" } as const;
     const call = { id: "a", name: "look", arguments: {}, argumentsText: "{}" };
@@ -63,7 +63,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(lines.at(-1)).toBe("image data:image/png;base64,AA==");
   });
 
-  test("describes tools, and makes schemas such that they are taken", async () => {
+  test("a request describes tools, with schemas that the API accepts", async () => {
     const city = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
     const either = {
       anyOf: [{ properties: { id: { type: "number" } }, required: ["id"] }, { required: ["name"] }],
@@ -80,12 +80,12 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(tools[2]?.parameters).not.toHaveProperty("anyOf");
   });
 
-  test.each(["auto", "none", "required", { name: "f" }] as const)("lets the model choose among tools: %j", async (toolChoice) => {
+  test.each(["auto", "none", "required", { name: "f" }] as const)("a request sets the tool choice %j", async (toolChoice) => {
     expect((await sent({ tools: [{ name: "f" }], toolChoice })).choice).toBe(typeof toolChoice === "object" ? "f" : toolChoice);
     expect((await sent({ tools: [], toolChoice })).choice).toBeUndefined();
   });
 
-  test("sends no lone surrogates, which some servers cannot read", async () => {
+  test("a request contains no lone surrogates, which some servers cannot read", async () => {
     const content = "half \ud83d of 😀";
     const call = { id: "a", name: "f", arguments: { content }, argumentsText: JSON.stringify({ content }) };
     const { url, requests } = await endpoint(() => api.whole({ content: "ok" }));
@@ -100,12 +100,12 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(requests[0]?.text).toContain("half \ufffd of 😀");
   });
 
-  test.each([true, false])("gives thoughts back unchanged, at their place, to the model that had them (stream: %s)", async (stream) => {
+  test.each([true, false])("thoughts are sent back unchanged and in place to the model that produced them (stream: %s)", async (stream) => {
     const { url, answer, requests } = await endpoint();
-    answer(stream ? api.stream(told) : api.whole(told), ...Array<ScriptedAnswer>(3).fill(api.whole({ content: "ok" })));
+    answer(stream ? api.stream(sampleReply) : api.whole(sampleReply), ...Array<ScriptedAnswer>(3).fill(api.whole({ content: "ok" })));
     const first = await ask(apiModel(api, url), { ...hello, stream });
     const results = first.toolCalls.map(({ id }) => ({ role: "tool" as const, toolCallId: id, content: "" }));
-    // As a log would give it back.
+    // The form in which a log restores the message.
     const request: ModelRequest = JSON.parse(
       JSON.stringify({ messages: [...hello.messages, { role: "assistant", ...first }, ...results] }),
     );
@@ -114,7 +114,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     expect(lines[1]).toMatch(/^thought .*The user wants weather\./);
     if (!api.name.includes("chat")) expect(lines[1]).toContain("sealed thought");
     expect(lines.slice(2, 5)).toEqual([
-      `assistant: ${told.content}`,
+      `assistant: ${sampleReply.content}`,
       'call call_a weather {"city":"Köln 🌧","days":3}',
       "call call_b time {}",
     ]);
@@ -125,7 +125,7 @@ describe.each(wireApis)("a model behind $name", (api) => {
     }
   });
 
-  test("keeps the key inside, whatever the endpoint says", async () => {
+  test("no error contains the key, whatever the endpoint answers", async () => {
     const key = "sk-very-secret-key-0123456789";
     for (const credential of [{ apiKey: key }, { bearerToken: key }, { apiKey: "other", bearerToken: async () => key }]) {
       const { url, requests } = await endpoint(({ headers }) =>

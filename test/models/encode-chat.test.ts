@@ -13,7 +13,7 @@ async function sent(request: Partial<ModelRequest>): Promise<any> {
 
 const call = (more: Partial<ModelToolCall> = {}): ModelToolCall => ({ id: "a", name: "f", arguments: {}, argumentsText: "{}", ...more });
 
-test("writes system, user, assistant and tool messages in the order given", async () => {
+test("a request contains system, user, assistant and tool messages in order", async () => {
   const messages: readonly ChatMessage[] = [
     { role: "system", content: "Be brief." },
     { role: "user", content: "Weather?" },
@@ -34,7 +34,7 @@ test("writes system, user, assistant and tool messages in the order given", asyn
   ]);
 });
 
-test("writes images as parts, and text alone as text", async () => {
+test("images become parts, and text alone stays a string", async () => {
   const text = { type: "text", text: "What is this?" } as const;
   const inline = { type: "image", mimeType: "image/png", data: "iVBORw==", detail: "low" } as const;
   const linked = { type: "image", url: "https://example.test/cat.jpg" } as const;
@@ -52,14 +52,14 @@ test("writes images as parts, and text alone as text", async () => {
   expect(body.messages[1].content).toBe("What is this?\nSay.");
 });
 
-test("shows the images of tool results after the last result of their message, so that results stay together", async () => {
+test("the images of tool results follow the last result of their message", async () => {
   const image = { type: "image", mimeType: "image/png", data: "AA==" } as const;
   const body = await sent({
     messages: [
       { role: "assistant", content: "", toolCalls: [call(), call({ id: "b" })] },
       { role: "tool", toolCallId: "a", content: "a chart", images: [image] },
       { role: "tool", toolCallId: "b", content: "text" },
-      { role: "user", content: "Go on." },
+      { role: "user", content: "Continue." },
       { role: "assistant", content: "", toolCalls: [call({ id: "c" })] },
       { role: "tool", toolCallId: "c", content: "another", images: [image] },
     ],
@@ -80,7 +80,7 @@ test("shows the images of tool results after the last result of their message, s
   ]);
 });
 
-test("sends back what a model got wrong so that the endpoint takes it", async () => {
+test("invalid calls of a model are sent back in a form that the endpoint accepts", async () => {
   const toolCalls = [
     call({ name: "my tool!", argumentsText: " " }),
     call({ id: "b", name: "", argumentsText: '{"a":', argumentsError: "The JSON of the arguments is incomplete." }),
@@ -93,7 +93,7 @@ test("sends back what a model got wrong so that the endpoint takes it", async ()
   ]);
 });
 
-test("sends no lone surrogates, which some servers cannot read", async () => {
+test("a request contains no lone surrogates, which some servers cannot read", async () => {
   const content = "half \ud83d of 😀 \udc00";
   const body = await sent({
     messages: [
@@ -104,7 +104,7 @@ test("sends no lone surrogates, which some servers cannot read", async () => {
   expect(body.messages.map((message: { content: string }) => message.content)).toEqual(Array(2).fill("half \ufffd of 😀 \ufffd"));
 });
 
-test("describes tools; one without parameters takes an object without properties", async () => {
+test("a request describes tools, and one without parameters takes an object without properties", async () => {
   const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
   const definition = { name: "time", title: "Time", defer: "auto", isTerminal: true, metadata: {} } as const;
   const body = await sent({
@@ -130,7 +130,7 @@ test("a chat request has a tool choice only beside tools", async () => {
   expect(Object.keys(body).sort()).toEqual(["messages", "model"]);
 });
 
-test("writes temperature, output limit and reasoning effort when they are given", async () => {
+test("a request contains temperature, output limit and reasoning effort when they are given", async () => {
   expect(await sent({ temperature: 0, maxOutputTokens: 50, reasoningEffort: "low" })).toMatchObject({
     temperature: 0,
     max_tokens: 50,
@@ -138,7 +138,7 @@ test("writes temperature, output limit and reasoning effort when they are given"
   });
 });
 
-test("learns what an endpoint does not take, once", async () => {
+test("a model learns once which fields an endpoint does not accept", async () => {
   const refuse = (message: string) => jsonAnswer({ error: { message, type: "invalid_request_error" } }, { status: 400 });
   const { url, requests } = await endpoint(({ body }) => {
     if (body.stream_options) return refuse("Unrecognized request argument supplied: stream_options");
@@ -157,7 +157,7 @@ test("learns what an endpoint does not take, once", async () => {
   ]);
 });
 
-test("does not ask again and again when an endpoint refuses for ever", async () => {
+test("retries end when an endpoint refuses every request", async () => {
   const message = "Unsupported: stream_options, max_tokens, max_completion_tokens";
   const { url, requests } = await endpoint(() => jsonAnswer({ error: { message } }, { status: 400 }));
   const error = await failure(ask(modelAt(url), { ...hello, stream: true, maxOutputTokens: 9 }));

@@ -7,7 +7,7 @@ import { rounds } from "../rounds.ts";
 import { fetchSaying, hello, listen } from "./models-kit.ts";
 import { apiModel, wireApis } from "./wire-apis.ts";
 
-const told: ScriptedReply = {
+const sampleReply: ScriptedReply = {
   content: "Grüße, 世界!",
   reasoning: "Hm 🤔.",
   toolCalls: [
@@ -90,8 +90,8 @@ const event = fc.record(
   { requiredKeys: [] },
 );
 
-describe.each(wireApis.slice(0, 3))("whatever comes in the form of $name", (api) => {
-  /** A reply or a ModelError; anything else is thrown by `listen` and fails the test. What there is can be sent again. */
+describe.each(wireApis.slice(0, 3))("input in the form of $name", (api) => {
+  /** Expects a reply or a ModelError; `listen` throws anything else, which fails the test. A reply can be sent back. */
   const settle = async (pieces: readonly (string | Uint8Array)[]): Promise<void> => {
     const { reply, error } = await listen(apiModel(api, "http://model.test", { fetch: fetchSaying(pieces), retries: 0 }));
     if (reply === undefined) return void expect(error).toBeInstanceOf(ModelError);
@@ -104,8 +104,8 @@ describe.each(wireApis.slice(0, 3))("whatever comes in the form of $name", (api)
     expect(again.reply?.content).toBe("ok");
   };
 
-  test("bytes changed, dropped or doubled come to a reply or a ModelError", async () => {
-    const bytes = new TextEncoder().encode(api.events(told).join(""));
+  test("changed, dropped or doubled bytes result in a reply or a ModelError", async () => {
+    const bytes = new TextEncoder().encode(api.events(sampleReply).join(""));
     const change = fc.record({ at: fc.nat(bytes.length - 1), bytes: fc.uint8Array({ maxLength: 3 }), length: fc.nat(3) });
     const property = fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 6 }), async (changes) => {
       const mutated = [...bytes];
@@ -115,22 +115,22 @@ describe.each(wireApis.slice(0, 3))("whatever comes in the form of $name", (api)
     await fc.assert(property, { numRuns: rounds(20, 400) });
   });
 
-  test("events left out, doubled and in any order come to a reply or a ModelError", async () => {
-    const events = api.events(told);
+  test("omitted, doubled and reordered events result in a reply or a ModelError", async () => {
+    const events = api.events(sampleReply);
     const property = fc.asyncProperty(fc.array(fc.nat(events.length - 1), { maxLength: 30 }), (order) =>
       settle(order.map((at) => events[at] ?? "")),
     );
     await fc.assert(property, { numRuns: rounds(20, 400) });
   });
 
-  test("events with anything in their fields come to a reply or a ModelError", async () => {
+  test("events with arbitrary fields result in a reply or a ModelError", async () => {
     const property = fc.asyncProperty(fc.array(fc.oneof({ weight: 9, arbitrary: event }, anything), { maxLength: 8 }), (events) =>
       settle(events.length === 1 ? [JSON.stringify(events[0])] : events.map((item) => `data: ${JSON.stringify(item)}\n\n`)),
     );
     await fc.assert(property, { numRuns: rounds(40, 800) });
   });
 
-  test("whatever a log gives back as a reply's replay is sent or left out", async () => {
+  test("arbitrary replay data of a reply from a log is sent or omitted", async () => {
     const piece = fc.record({
       kind: fc.constantFrom("thought", "text", "call"),
       item: anything,

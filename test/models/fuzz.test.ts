@@ -24,13 +24,13 @@ const stream = `\uFEFF: hello\r\n\r\n${chatChunks({
   .join("")}event: ping\rdata\r\rdata: [DONE]\n\n`;
 const streamBytes = encoder.encode(stream);
 
-/** The bytes in pieces that end at these places. */
+/** Divides the bytes at these offsets. */
 function split(bytes: Uint8Array, ends: readonly number[]): readonly Uint8Array[] {
   const places = [0, ...ends.map((end) => end % bytes.length).sort((a, b) => a - b), bytes.length];
   return places.slice(1).map((end, index) => bytes.slice(places[index], end));
 }
 
-/** Reply and deltas, with made-up ids that are the same each time. */
+/** Reply and deltas, with generated ids replaced by stable ones. */
 async function read(pieces: readonly Uint8Array[]): Promise<{ reply: ModelReply; deltas: readonly object[] }> {
   let count = 0;
   const options = {
@@ -59,7 +59,7 @@ async function read(pieces: readonly Uint8Array[]): Promise<{ reply: ModelReply;
   return { reply: await model.complete(hello, { signal: new AbortController().signal, onDelta }), deltas };
 }
 
-test("a stream gives the same reply and the same deltas wherever it is cut into pieces", async () => {
+test("a stream gives the same reply and the same deltas in any division into pieces", async () => {
   const whole = await read([streamBytes]);
   expect(whole.reply.toolCalls).toMatchObject([
     { id: "new_1", name: "weather", arguments: { city: "Köln 🌧" } },
@@ -77,7 +77,7 @@ test("a stream gives the same reply and the same deltas wherever it is cut into 
   );
 });
 
-/** Any bytes come to a reply or a ModelError; anything else is thrown by `listen` and fails the test. */
+/** Any bytes result in a reply or a ModelError; `listen` throws anything else, which fails the test. */
 async function settle(pieces: readonly (string | Uint8Array)[]): Promise<void> {
   const { reply, error } = await listen(modelSaying(pieces, { retries: 1 }));
   if (error !== undefined) return void expect(error).toBeInstanceOf(ModelError);
@@ -91,7 +91,7 @@ async function settle(pieces: readonly (string | Uint8Array)[]): Promise<void> {
   JSON.stringify(reply);
 }
 
-test("arbitrary bytes come to a reply or a ModelError", async () => {
+test("arbitrary bytes result in a reply or a ModelError", async () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 40 }),
     fc.constantFrom("data: ", "\n", "\r", "\n\n", "{", "}", ":", "[DONE]", "\uFEFF", " "),
@@ -99,7 +99,7 @@ test("arbitrary bytes come to a reply or a ModelError", async () => {
   await fc.assert(fc.asyncProperty(fc.array(piece, { maxLength: 12 }), settle), { numRuns: rounds(100, 1_000) });
 });
 
-test("a stream with bytes changed, dropped or doubled comes to a reply or a ModelError", async () => {
+test("a stream with changed, dropped or doubled bytes results in a reply or a ModelError", async () => {
   const change = fc.record({ at: fc.nat(streamBytes.length - 1), bytes: fc.uint8Array({ maxLength: 3 }), length: fc.nat(3) });
   const property = fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 6 }), async (changes) => {
     const mutated = [...streamBytes];
@@ -109,7 +109,7 @@ test("a stream with bytes changed, dropped or doubled comes to a reply or a Mode
   await fc.assert(property, { numRuns: rounds(100, 1_000) });
 });
 
-test("chunks with anything in their fields come to a reply or a ModelError", async () => {
+test("chunks with arbitrary fields result in a reply or a ModelError", async () => {
   const anything = fc.jsonValue({ maxDepth: 3 });
   const text = fc.oneof(fc.string(), fc.constantFrom('{"a":1}', "{", "}", "f", "", "null"), anything);
   const fragment = fc.record(
@@ -159,7 +159,7 @@ test("chunks with anything in their fields come to a reply or a ModelError", asy
   await fc.assert(property, { numRuns: rounds(100, 1_000) });
 });
 
-test("any text is arguments or has an error that says why not", () => {
+test("any text is parsed as arguments or has an error with the reason", () => {
   const text = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.json(),
@@ -173,7 +173,7 @@ test("any text is arguments or has an error that says why not", () => {
   fc.assert(property, { numRuns: rounds(100, 1_000) });
 });
 
-test("objects survive being written and read as arguments", () => {
+test("objects are unchanged after they are written and read as arguments", () => {
   const property = fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 })), (object) => {
     const text = JSON.stringify(object);
     const expected = JSON.parse(text, (key, value) => (key === "__proto__" ? undefined : value));

@@ -12,7 +12,7 @@ const refused = (status: number, headers: Record<string, string> = {}, error: un
   jsonAnswer({ error }, { status, headers });
 
 describe("a request is sent again", () => {
-  test.each([408, 409, 425, 429, 500, 502, 503, 504, 529])("after status %i", async (status) => {
+  test.each([408, 409, 425, 429, 500, 502, 503, 504, 529])("a request is sent again after status %i", async (status) => {
     const { url, answer, requests } = await endpoint();
     answer(refused(status), refused(status), ok);
     const { reply, retries } = await listen(modelAt(url));
@@ -25,7 +25,7 @@ describe("a request is sent again", () => {
     ]);
   });
 
-  test("after a connection that breaks before, in and after the headers", async () => {
+  test("a request is sent again after a connection that breaks before, in or after the headers", async () => {
     const { url, answer } = await endpoint();
     answer({ refuse: true }, { steps: ["reset"] }, { steps: ['{"choices":', "reset"] }, ok);
     const { reply, retries } = await listen(modelAt(url));
@@ -33,7 +33,7 @@ describe("a request is sent again", () => {
     expect(retries.map(({ error }) => error.code)).toEqual(Array(3).fill("MODEL_UNREACHABLE"));
   });
 
-  test("when nobody listens at the address yet", async () => {
+  test("a request is sent again when no server listens at the address yet", async () => {
     const first = await endpoint();
     await first.close();
     const { error, retries } = await listen(modelAt(first.url, { retries: 2 }));
@@ -42,7 +42,7 @@ describe("a request is sent again", () => {
     expect(retries.length).toBe(2);
   });
 
-  test("after a stream that broke off, as long as nothing of it was handed on", async () => {
+  test("a request is sent again after a stream that broke before any of it was emitted", async () => {
     const { url, answer } = await endpoint();
     const start = chatChunks({ content: "one two three" }).map(sse).slice(0, 3);
     answer({ steps: [...start, "reset"] }, chatStreamAnswer({ content: "all of it" }));
@@ -51,7 +51,7 @@ describe("a request is sent again", () => {
     expect((await listen(modelAt(url))).reply).toMatchObject({ content: "all of it", attempts: 2 });
   });
 
-  test("with a key that is asked for anew", async () => {
+  test("a request is sent again with a newly requested key", async () => {
     const { url, answer, requests } = await endpoint();
     answer(refused(503), ok);
     let count = 0;
@@ -70,7 +70,7 @@ describe("a request is not sent again", () => {
     [413, "MODEL_CONTEXT_TOO_LONG"],
     [422, "MODEL_HTTP"],
     [501, "MODEL_HTTP"],
-  ])("after status %i", async (status, code) => {
+  ])("a request is not sent again after status %i", async (status, code) => {
     const { url, answer, requests } = await endpoint();
     answer(refused(status, { "x-request-id": "req-1" }));
     const error = await failure(ask(modelAt(url)));
@@ -78,7 +78,7 @@ describe("a request is not sent again", () => {
     expect(requests.length).toBe(1);
   });
 
-  test("once part of the answer was handed on: the error has what came", async () => {
+  test("a request is not sent again after part of the answer was emitted, and the error contains that part", async () => {
     const { url, answer, requests } = await endpoint();
     const chunks = chatChunks({ reasoning: "Hm. ", content: "one two three" }).map(sse);
     answer({ steps: [...chunks.slice(0, 4), "reset"] });
@@ -92,7 +92,7 @@ describe("a request is not sent again", () => {
     expect(requests.length).toBe(1);
   });
 
-  test("when the quota is used up, or the endpoint says not to", async () => {
+  test("a request is not sent again when the quota is exhausted or the endpoint forbids it", async () => {
     const { url, answer, requests } = await endpoint();
     answer(
       refused(429, {}, { message: "You exceeded your current quota", code: "insufficient_quota" }),
@@ -104,7 +104,7 @@ describe("a request is not sent again", () => {
     expect(requests.length).toBe(2);
   });
 
-  test("more often than it is told to", async () => {
+  test("a request is not sent again more often than the retry limit", async () => {
     const { url, requests } = await endpoint(() => refused(503));
     for (const [retries, expected] of [
       [0, 1],
@@ -117,7 +117,7 @@ describe("a request is not sent again", () => {
     }
   });
 
-  test("when whoever hears of the answer throws: that comes out as it is", async () => {
+  test("a request is not sent again when a listener throws, and the caller gets the listener's error", async () => {
     const { url, requests } = await endpoint(() => chatStreamAnswer({ content: "Hi" }));
     const mine = new Error("mine");
     const onDelta = (): never => {
@@ -137,8 +137,8 @@ test.each<[string, Record<string, string>, number]>([
   ["no more than a minute", { "retry-after": "86400" }, 60_000],
   ["nothing that can be understood", { "retry-after": "soon" }, 250],
   ["a negative number", { "retry-after": "-5" }, 250],
-  ["a number that is no decimal", { "retry-after": "0x10" }, 250],
-])("waits as long as an endpoint asks: %s", async (_what, headers, delay) => {
+  ["a number that is not decimal", { "retry-after": "0x10" }, 250],
+])("a retry waits as long as the endpoint asks: %s", async (_what, headers, delay) => {
   const { url, answer } = await endpoint();
   answer(refused(429, headers), ok);
   const { retries } = await listen(modelAt(url));
@@ -146,7 +146,7 @@ test.each<[string, Record<string, string>, number]>([
   expect(retries[0]?.error.code).toBe("MODEL_RATE_LIMITED");
 });
 
-test("waits longer each time, up to a limit, and somewhere between half and all of it", async () => {
+test("each retry waits longer, up to a limit, with a random share between half and all of the delay", async () => {
   const { url } = await endpoint(() => refused(503));
   const delays = async (random: number): Promise<readonly number[]> =>
     (await listen(modelAt(url, { retries: 6, random: () => random }))).retries.map(({ delay }) => delay);
@@ -162,7 +162,7 @@ describe("an abort", () => {
     "in the middle of JSON": () => ({ steps: ['{"choices":[', "silence"] }),
     "in an error that does not end": () => ({ status: 500, steps: ['{"error":', "silence"] }),
   };
-  test.each(Object.entries(cases))("%s ends the request and its connection", async (_when, scripted) => {
+  test.each(Object.entries(cases))("an abort %s ends the request and its connection", async (_when, scripted) => {
     const { url, answer, request } = await endpoint();
     const gate = createGate();
     answer(scripted(gate.opened));
@@ -176,7 +176,7 @@ describe("an abort", () => {
     expect(getEventListeners(controller.signal, "abort")).toEqual([]);
   });
 
-  test("while waiting to try again", async () => {
+  test("an abort ends the wait before a retry", async () => {
     const { url, answer, requests } = await endpoint();
     answer(refused(503));
     const controller = new AbortController();
@@ -188,7 +188,7 @@ describe("an abort", () => {
     expect(requests.length).toBe(1);
   });
 
-  test("while the key is waited for, and before anything was sent", async () => {
+  test("an abort ends the wait for a key, and an aborted signal sends no request", async () => {
     const { url, requests } = await endpoint();
     const controller = new AbortController();
     const asked = createGate();
@@ -204,7 +204,7 @@ describe("an abort", () => {
     expect(requests.length).toBe(0);
   });
 
-  test("is heeded although the injected fetch and its bodies heed nothing", async () => {
+  test("an abort takes effect although the injected fetch and its bodies ignore the signal", async () => {
     const deaf = { fetch: () => new Promise<never>(() => {}), clock: handClock() };
     const stuck = {
       async *[Symbol.asyncIterator]() {
@@ -233,7 +233,7 @@ describe("an abort", () => {
 describe("limits", () => {
   const limits = { responseTimeout: 111_111, idleTimeout: 222_222, retries: 0 };
 
-  test("an answer must begin in time", async () => {
+  test("an answer that does not begin in time is an error", async () => {
     const { url, answer, request } = await endpoint();
     const gate = createGate();
     answer({ before: gate.opened });
@@ -247,7 +247,7 @@ describe("limits", () => {
     gate.open();
   });
 
-  test("an answer must go on in time; each piece counts anew", async () => {
+  test("an answer that stalls is an error, and each piece restarts the time limit", async () => {
     const { url, answer } = await endpoint();
     const clock = handClock();
     const chunk = sse({ choices: [{ delta: { content: "x" } }] });
@@ -262,7 +262,7 @@ describe("limits", () => {
     expect(await reply).toMatchObject({ code: "MODEL_UNREACHABLE", details: { partial: { content: "x" } } });
   });
 
-  test("an answer that falls silent or breaks after the model said it was done is complete", async () => {
+  test("an answer that stalls or breaks after the model's final event is complete", async () => {
     const { url, answer } = await endpoint();
     const clock = handClock();
     const chunks = [sse({ choices: [{ delta: { content: "x" }, finish_reason: "stop" }] })];
@@ -275,7 +275,7 @@ describe("limits", () => {
     expect((await listen(modelAt(url, limits))).reply).toMatchObject({ content: "x", finishReason: "stop" });
   });
 
-  test("the explanation of an error is waited for only a little", async () => {
+  test("the body of an error response is awaited only for a short time", async () => {
     const { url, answer } = await endpoint();
     const clock = handClock();
     answer({ status: 400, steps: ["It is all", "silence"] });
@@ -284,7 +284,7 @@ describe("limits", () => {
     expect(await reply).toMatchObject({ code: "MODEL_HTTP", status: 400 });
   });
 
-  test("an answer may have only so many bytes, counted after decompression", async () => {
+  test("an answer with too many bytes after decompression is an error", async () => {
     const { url, answer } = await endpoint();
     const big = sse({ choices: [{ delta: { content: "x".repeat(1_000) } }] }).repeat(100);
     answer(
@@ -300,14 +300,14 @@ describe("limits", () => {
     }
   });
 
-  test("twenty megabytes of answer are no trouble", async () => {
+  test("an answer of twenty megabytes is read", async () => {
     const text = "x".repeat(20_000);
     const pieces = Array(1_000).fill(sse({ choices: [{ delta: { content: text } }] }));
     const reply = await ask(modelSaying([...pieces, sse("[DONE]")]));
     expect(reply.content.length).toBe(20_000_000);
   });
 
-  test("a line and an event may have only so many characters", async () => {
+  test("a line or an event with too many characters is an error", async () => {
     const half = new Uint8Array(5 * 1024 * 1024).fill(0x78);
     for (const pieces of [
       ["data: ", half, half],
@@ -320,7 +320,7 @@ describe("limits", () => {
     }
   });
 
-  test("a body of nothing but empty pieces comes to an end", async () => {
+  test("a body of only empty pieces ends", async () => {
     const body = {
       async *[Symbol.asyncIterator]() {
         for (;;) yield new Uint8Array(0);
@@ -331,7 +331,7 @@ describe("limits", () => {
   });
 });
 
-test("an injected fetch is told by signal and by its body when nobody wants more of it", async () => {
+test("an injected fetch learns through its signal and its body that the answer is no longer needed", async () => {
   for (const pieces of [["x".repeat(2_000), "y"], ["data: [DONE]\n\n"], ["{}"]]) {
     const body = fetchSaying(pieces);
     const ended: string[] = [];
@@ -347,7 +347,7 @@ test("an injected fetch is told by signal and by its body when nobody wants more
   }
 });
 
-test("waiting for a thousand pieces leaves nothing behind on the signal", async () => {
+test("an answer of a thousand pieces leaves no listeners on the signal", async () => {
   const text = fetchSaying(Array(1_000).fill(": alive\n\n"));
   let left: number | undefined;
   const fetch: ModelFetch = async (url, request) => {
@@ -381,14 +381,14 @@ describe("secrets stay inside", () => {
     ["an error in a stream", { steps: [sse({ error: { message: `${key} is bad` } })] }],
     ["a content type", { headers: { "content-type": key }, steps: ["nothing"] }],
     ["a request id", refused(400, { "x-request-id": `id-of-${key}` })],
-  ])("when the answer is %s", async (_what, answer) => {
+  ])("an error contains no secrets when the answer is %s", async (_what, answer) => {
     const { url } = await endpoint(() => answer);
     const error = await failure(ask(modelAt(url, secretOptions)));
     expect(show(error)).not.toContain(key);
     expect(show(error)).not.toContain(header);
   });
 
-  test("when the transport's error quotes the request", async () => {
+  test("an error contains no secrets when the transport's error quotes the request", async () => {
     const fetch = async (_url: string, request: object): Promise<never> => {
       throw Object.assign(new Error(`cannot send ${JSON.stringify(request)}`), { request, cause: new Error(`for ${key}`) });
     };
@@ -398,14 +398,14 @@ describe("secrets stay inside", () => {
     expect(show(error)).not.toContain(header);
   });
 
-  test("when the key stands in the address", async () => {
+  test("an error contains no secrets when the URL contains the key", async () => {
     const { url } = await endpoint(({ path }) => refused(404, {}, { message: `No such path: ${path}` }));
     const error = await failure(ask(modelAt("", { ...secretOptions, baseUrl: `${url}/v1?api-version=3&subscription=${key}` })));
     expect(error.message).toContain("api-version=3");
     expect(show(error)).not.toContain(key);
   });
 
-  test("when the function that gives the key fails or gives none", async () => {
+  test("an error contains no secrets when the function for the key fails or returns no key", async () => {
     const { url, requests } = await endpoint();
     const functions = [
       () => {
@@ -427,7 +427,7 @@ describe("secrets stay inside", () => {
   });
 });
 
-test("says what an endpoint answered, in one line of bounded length, and what to do", async () => {
+test("an error message gives the endpoint's answer in one line of bounded length, and how to fix it", async () => {
   const { url, answer } = await endpoint();
   const model = modelAt(url, { retries: 0 });
   const messageOf = async (scripted: ScriptedAnswer): Promise<string> => {
@@ -465,7 +465,7 @@ test.each([
   expect(requests.length).toBe(1);
 });
 
-test("an injected fetch carries the request and the answer", async () => {
+test("an injected fetch transports the request and the answer", async () => {
   const seen: unknown[] = [];
   const answer = fetchSaying([JSON.stringify({ choices: [{ message: { content: "routed" }, finish_reason: "stop" }] })]);
   const model = modelAt("http://model.test", {

@@ -14,12 +14,12 @@ export async function endpoint(script?: ModelScript): Promise<ScriptedModel> {
   return scripted;
 }
 
-/** A model at an endpoint, whose waits between tries are over at once. */
+/** A model at an endpoint, without waits between retries. */
 export function modelAt(url: string, more: Partial<ModelOptions> = {}): ChatModel {
   return createModel({ baseUrl: `${url}/v1`, model: "test-model", clock: hurriedClock(), random: () => 0, ...more });
 }
 
-/** A model whose answers are these bytes, in these pieces, without a network. */
+/** A model that answers with these pieces of bytes, without a network. */
 export function modelSaying(pieces: readonly (string | Uint8Array)[], more: Partial<ModelOptions> = {}): ChatModel {
   return modelAt("http://model.test", { fetch: fetchSaying(pieces), ...more });
 }
@@ -41,7 +41,7 @@ export interface Heard {
   readonly retries: readonly ModelRetry[];
 }
 
-/** What comes of a request: the reply or the model's error, and all that was heard on the way. Other errors are thrown. */
+/** Outcome of a request: the reply or the ModelError, with all emitted deltas and retries. Other errors are thrown. */
 export async function listen(model: ChatModel, request: ModelRequest = hello, signal: AbortSignal = never): Promise<Heard> {
   const deltas: ModelDelta[] = [];
   const retries: ModelRetry[] = [];
@@ -71,7 +71,7 @@ export async function failure(reply: Promise<unknown>): Promise<ModelError> {
 
 const never = new AbortController().signal;
 
-/** Waits of up to a minute are over as soon as everything else has had its turn; longer ones, which are limits, never are. */
+/** Timers of up to a minute fire on the next turn of the event loop. Longer ones are time limits and never fire. */
 export function hurriedClock(): Clock {
   return {
     now: () => 1_000_000,
@@ -83,13 +83,13 @@ export function hurriedClock(): Clock {
 }
 
 export interface HandClock extends Clock {
-  /** Ends the waits of so many milliseconds; settles when there was one. */
+  /** Fires the timers with this delay; resolves when there was one. */
   elapse(milliseconds: number): Promise<void>;
-  /** How often waits of so many milliseconds were begun anew. */
+  /** How often timers with this delay were started. */
   restarts(milliseconds: number): number;
 }
 
-/** Nothing passes by itself. */
+/** A clock whose timers only fire on demand. */
 export function handClock(): HandClock {
   const timers = new Map<() => void, number>();
   const restarted: number[] = [];

@@ -21,13 +21,13 @@ test.each([
   expect(await ask(modelAt(url))).toMatchObject({ content: "ok", attempts: 1 });
 });
 
-test("an answer that was encoded more often than makes sense is not decoded", async () => {
+test("an answer with too many content encodings is not decoded", async () => {
   const { url, answer } = await endpoint();
   answer(coded(Array(1_000).fill("gzip").join(","), gzipSync(text)));
   expect(await failure(ask(modelAt(url)))).toMatchObject({ code: "MODEL_BAD_ANSWER", retryable: false });
 });
 
-test("bytes that are not what their content-encoding says are a bad answer", async () => {
+test("bytes that do not match their content-encoding are a bad answer", async () => {
   const { url, answer } = await endpoint();
   answer(coded("gzip", Buffer.from(text)));
   const error = await failure(ask(modelAt(url)));
@@ -35,14 +35,14 @@ test("bytes that are not what their content-encoding says are a bad answer", asy
   expect(error.message).toMatch(/cannot be decoded \(Z_DATA_ERROR\)/);
 });
 
-test("a request whose signal has fired already is not sent", async () => {
+test("a request with an aborted signal is not sent", async () => {
   const { url, requests } = await endpoint();
   const model = modelAt(url);
   expect(await failure(model.complete(hello, { signal: AbortSignal.abort() }))).toMatchObject({ code: "MODEL_ABORTED" });
   expect(requests.length).toBe(0);
 });
 
-test("the next request goes over the same connection, and one that was given up takes its own with it", async () => {
+test("the next request reuses the connection, and an aborted request closes its own", async () => {
   const { createServer } = await import("node:http");
   const connections: unknown[] = [];
   const arrived = createGate();

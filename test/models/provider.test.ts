@@ -15,7 +15,7 @@ const thrown = (run: () => unknown): unknown => {
   }
 };
 
-test("a model knows its name and where it is, and sends nothing before it is asked", async () => {
+test("a model has its name and endpoint, and sends nothing before the first request", async () => {
   const { url, requests } = await endpoint();
   const model = createModel({ type: "openai", baseUrl: url, model: "some/model:7b" });
   expect([model.id, model.address]).toEqual(["some/model:7b", new URL(url).host]);
@@ -26,7 +26,7 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ["no model", { model: undefined }, /^model is missing/],
   ["an empty model", { model: "" }, /^model must be a non-empty string/],
   ["no base URL", { baseUrl: undefined }, /^baseUrl is missing/],
-  ["a base URL that is none", { baseUrl: "api.example.com/v1" }, /^baseUrl must be a URL that begins with http/],
+  ["an invalid base URL", { baseUrl: "api.example.com/v1" }, /^baseUrl must be a URL that begins with http/],
   ["another protocol", { baseUrl: "file:///etc/passwd" }, /^baseUrl must be a URL that begins with http/],
   [
     "a password in the base URL",
@@ -38,13 +38,13 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ["a token with a line break in it", { bearerToken: "secret-word\nx: y" }, /^bearerToken must be a string that is valid in a header/],
   ["an unknown option of Azure", { azure: { version: "1" } }, /^azure\.version is not one of the fields of azure: apiVersion/],
   ["a key with a line break in it", { apiKey: "secret-word\nx: y" }, /^apiKey must be a string that is valid in a header/],
-  ["a key that is no text", { apiKey: 5 }, /^apiKey must be/],
-  ["headers that are no object", { headers: ["a"] }, /^headers must be an object/],
+  ["a key that is not a string", { apiKey: 5 }, /^apiKey must be/],
+  ["headers that are not an object", { headers: ["a"] }, /^headers must be an object/],
   ["a header with a line break", { headers: { "x-a": "secret-word\r\ny: z" } }, /^In the headers, "x-a" has a value/],
-  ["a header that is no text", { headers: { "x-a": 5 } }, /^In the headers, "x-a" has a value/],
-  ["a header's name that is none", { headers: { "x a": "b" } }, /^In the headers, "x a" is not a valid header name/],
+  ["a header that is not a string", { headers: { "x-a": 5 } }, /^In the headers, "x-a" has a value/],
+  ["an invalid header name", { headers: { "x a": "b" } }, /^In the headers, "x a" is not a valid header name/],
   ["a header of the connection", { headers: { "Content-Length": "5" } }, /^In the headers, "Content-Length" is reserved/],
-  ["a fetch that is no function", { fetch: "fetch" }, /^fetch must be a function/],
+  ["a fetch that is not a function", { fetch: "fetch" }, /^fetch must be a function/],
   ["a timeout of nothing", { idleTimeout: 0 }, /^idleTimeout must be a positive number/],
   ["fewer than no retries", { retries: -1 }, /^retries must be a non-negative integer/],
   ["an option that is not known", { baseURL: "x" }, /^baseURL is not one of the model options/],
@@ -55,27 +55,30 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   expect((error as Error).message).not.toContain("secret-word");
 });
 
-test("refuses a request's header that cannot be sent, and sends nothing", async () => {
+test("a request with an invalid header is refused and not sent", async () => {
   const { url, requests } = await endpoint();
   const reply = ask(modelAt(url), { ...hello, headers: { "x-a": "secret-word\n" } });
   await expect(reply).rejects.toMatchObject({ code: "MODEL_OPTIONS", message: expect.not.stringContaining("secret-word") });
   expect(requests.length).toBe(0);
 });
 
-describe("a provider finds the endpoint below the base URL", () => {
-  test.each(["/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/chat/completions/", "/v1#part"])("%s", async (end) => {
-    const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
-    await ask(modelAt("", { baseUrl: url + end }));
-    expect(requests.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
-  });
+describe("the base URL of a provider", () => {
+  test.each(["/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/chat/completions/", "/v1#part"])(
+    "a provider finds the endpoint below the base URL %s",
+    async (end) => {
+      const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+      await ask(modelAt("", { baseUrl: url + end }));
+      expect(requests.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
+    },
+  );
 
-  test("with another path and a query", async () => {
+  test("a provider keeps another path and a query", async () => {
     const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
     await ask(modelAt("", { baseUrl: `${url}/openai/deployments/my%20one/?api-version=2025-01-01` }));
     expect(requests[0]?.path).toBe("/openai/deployments/my%20one/chat/completions?api-version=2025-01-01");
   });
 
-  test("that names only a server: as it stands, else below /v1, which is kept", async () => {
+  test("a provider whose base URL has no path tries it unchanged, then below /v1, and remembers the result", async () => {
     const plain = await endpoint(() => chatAnswer({ content: "ok" }));
     await ask(modelAt("", { baseUrl: plain.url }));
     expect(plain.requests.map(({ path }) => path)).toEqual(["/chat/completions"]);
@@ -86,7 +89,7 @@ describe("a provider finds the endpoint below the base URL", () => {
     expect(below.requests.map(({ path }) => path)).toEqual(["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"]);
   });
 
-  test("and does not look further when it is the model that is not known", async () => {
+  test("a provider tries no other path when the model is unknown", async () => {
     const error = { message: "The model `x` does not exist", code: "model_not_found" };
     const { url, requests } = await endpoint(() => jsonAnswer({ error }, { status: 404 }));
     expect(await failure(ask(modelAt("", { baseUrl: url })))).toMatchObject({
@@ -98,7 +101,7 @@ describe("a provider finds the endpoint below the base URL", () => {
   });
 });
 
-test("sends the key, the model's headers and the request's, the later taking the place of the earlier", async () => {
+test("a request has the key, the model's headers and its own, and later ones replace earlier ones", async () => {
   const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
   const headers = { "X-Org": "one", "X-Team": "red" };
   const model = modelAt(url, { apiKey: " the-key\n", headers });
@@ -117,28 +120,28 @@ test("sends the key, the model's headers and the request's, the later taking the
   expect(requests[2]?.headers["user-agent"]).toMatch(/^skillhost\/\d/);
 });
 
-describe("a provider finds an Azure resource", () => {
+describe("an Azure provider", () => {
   const version = { azure: { apiVersion: "2025-01-01" } } as const;
   test.each<[string, string, Partial<ModelOptions>, string]>([
-    ["with a version, by its deployment", "", version, "/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
-    ["without one, where OpenAI has its own", "", {}, "/openai/v1/chat/completions"],
-    ["for responses, with a version", "", { ...version, wireApi: "responses" }, "/openai/responses?api-version=2025-01-01"],
-    ["for responses, without one", "/", { wireApi: "responses" }, "/openai/v1/responses"],
-    ["by the address of its API", "/openai/v1/", {}, "/openai/v1/chat/completions"],
-    ["behind a gateway", "/gateway/openai", version, "/gateway/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
+    ["a version, by its deployment", "", version, "/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
+    ["no version, at the path of OpenAI", "", {}, "/openai/v1/chat/completions"],
+    ["the Responses API and a version", "", { ...version, wireApi: "responses" }, "/openai/responses?api-version=2025-01-01"],
+    ["the Responses API and no version", "/", { wireApi: "responses" }, "/openai/v1/responses"],
+    ["the URL of its API", "/openai/v1/", {}, "/openai/v1/chat/completions"],
+    ["a gateway", "/gateway/openai", version, "/gateway/openai/deployments/test-model/chat/completions?api-version=2025-01-01"],
     [
-      "by the name of its deployment",
+      "the name of its deployment",
       "",
       { ...version, wireModel: "my one" },
       "/openai/deployments/my%20one/chat/completions?api-version=2025-01-01",
     ],
     [
-      "by the address that the portal shows",
+      "the URL that the portal shows",
       "/openai/deployments/mine/chat/completions?api-version=2024-10-21",
       {},
       "/openai/deployments/mine/chat/completions?api-version=2024-10-21",
     ],
-  ])("%s", async (_what, end, more, path) => {
+  ])("an Azure provider finds the resource with %s", async (_what, end, more, path) => {
     const { url, requests } = await endpoint(({ path: asked }) =>
       (asked.includes("responses") ? responsesAnswer : chatAnswer)({ content: "ok" }),
     );
@@ -148,7 +151,7 @@ describe("a provider finds an Azure resource", () => {
     expect(requests[0]?.headers).not.toHaveProperty("authorization");
   });
 
-  test("and shows it a token as such", async () => {
+  test("a provider sends a token to an Azure resource as a bearer token", async () => {
     const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
     await ask(modelAt("", { type: "azure", baseUrl: url, apiKey: "the-key", bearerToken: async () => "the-token" }));
     expect(requests[0]?.headers).toMatchObject({ authorization: "Bearer the-token" });
@@ -156,8 +159,8 @@ describe("a provider finds an Azure resource", () => {
   });
 });
 
-describe("a provider finds the messages endpoint of Anthropic", () => {
-  test.each(["", "/", "/v1", "/v1/", "/v1/messages"])("below %j", async (end) => {
+describe("the base URL of an Anthropic provider", () => {
+  test.each(["", "/", "/v1", "/v1/", "/v1/messages"])("an Anthropic provider finds the messages endpoint below %j", async (end) => {
     const { url, requests } = await endpoint(() => anthropicAnswer({ content: "ok" }));
     await ask(modelAt("", { type: "anthropic", baseUrl: url + end }));
     await ask(modelAt("", { type: "anthropic", baseUrl: `${url}/gateway${end}` }));
@@ -165,14 +168,14 @@ describe("a provider finds the messages endpoint of Anthropic", () => {
   });
 });
 
-test("tries responses as it stands and below /v1, too", async () => {
+test("a provider of the Responses API also tries its base URL unchanged and below /v1", async () => {
   const { url, requests } = await endpoint(({ path }) => (path.startsWith("/v1/") ? responsesAnswer({ content: "ok" }) : { status: 404 }));
   await ask(modelAt("", { baseUrl: url, wireApi: "responses" }));
   await ask(modelAt("", { baseUrl: `${url}/v1/responses/`, wireApi: "responses" }));
   expect(requests.map(({ path }) => path)).toEqual(["/responses", "/v1/responses", "/v1/responses"]);
 });
 
-test("a model can be called otherwise at its endpoint, and is known by what it is", async () => {
+test("a model may have another name at its endpoint, and its own name decides what it supports", async () => {
   const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
   const named = (more: Partial<ModelOptions>) => modelAt(url, { model: "mine", ...more });
   const models = [named({}), named({ modelId: "gpt-4.1" }), named({ modelId: "gpt-4.1", wireModel: "prod-1", maxPromptTokens: 5_000 })];
@@ -196,7 +199,7 @@ test.each([
   expect(createModel({ baseUrl: "http://localhost:1", model }).contextWindow).toBe(expected);
 });
 
-test("limits answers as the provider says, unless a request does", async () => {
+test("the provider's output limit applies unless a request sets one", async () => {
   const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
   const model = modelAt(url, { maxOutputTokens: 100 });
   await ask(model);
@@ -204,7 +207,7 @@ test("limits answers as the provider says, unless a request does", async () => {
   expect(requests.map(({ body }) => body.max_tokens)).toEqual([100, 7]);
 });
 
-test("lists the models of Anthropic and of Azure", async () => {
+test("the models of Anthropic and of Azure are listed", async () => {
   const data = [
     {
       type: "model",
@@ -227,7 +230,7 @@ test("lists the models of Anthropic and of Azure", async () => {
   expect(requests[0]?.headers).toMatchObject({ "x-api-key": "the-key", "anthropic-version": "2023-06-01" });
 });
 
-test("lists the models of an endpoint with what each dialect tells of them", async () => {
+test("the models of an endpoint are listed with the details that each dialect provides", async () => {
   const data = [
     { id: "plain", object: "model" },
     {
@@ -255,7 +258,7 @@ test("lists the models of an endpoint with what each dialect tells of them", asy
   expect(requests[0]).toMatchObject({ method: "GET", path: "/v1/models", text: "", headers: { authorization: "Bearer the-key" } });
 });
 
-test("an endpoint without a list of models is an error", async () => {
+test("listing the models of an endpoint without a list is an error", async () => {
   const bodies = ["{}", '{"data":5}', "<html>", "data: {}\n\n", ""];
   for (const body of bodies) {
     const { url } = await endpoint(() => ({ steps: [body] }));

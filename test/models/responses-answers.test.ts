@@ -6,13 +6,17 @@ import { ask, hello, listen, modelSaying } from "./models-kit.ts";
 
 const wire = { wireApi: "responses" } as const;
 
-const told: ScriptedReply = { content: "Hi there", reasoning: "Hm. Hm.", toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
-const understood = { content: told.content, reasoning: told.reasoning, toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
+const sampleReply: ScriptedReply = { content: "Hi there", reasoning: "Hm. Hm.", toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
+const understood = {
+  content: sampleReply.content,
+  reasoning: sampleReply.reasoning,
+  toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }],
+};
 
 type Event = Record<string, unknown> & { readonly type: string };
 const read = async (events: readonly Event[]): Promise<ModelReply> =>
   ask(modelSaying(events.map(namedSse), { ...wire, retries: 0 }), { ...hello, stream: true });
-const events = responsesEvents(told) as readonly Event[];
+const events = responsesEvents(sampleReply) as readonly Event[];
 const isDelta = ({ type }: Event): boolean => type.endsWith(".delta");
 
 test.each<[string, readonly Event[]]>([
@@ -49,7 +53,7 @@ test.each<[string, readonly Event[]]>([
   expect(await read(given)).toMatchObject({ ...understood, finishReason: "tool-calls" });
 });
 
-test("keeps calls apart that have neither place nor id of an item", async () => {
+test("calls without an index or an item id stay separate", async () => {
   const call = (id: string, text: string) => [
     { type: "response.output_item.added", item: { type: "function_call", call_id: id, name: "f", arguments: "" } },
     { type: "response.function_call_arguments.delta", delta: text },
@@ -63,7 +67,7 @@ test("keeps calls apart that have neither place nor id of an item", async () => 
   ]);
 });
 
-test("takes a refusal for what the model says, and summaries in several parts apart", async () => {
+test("a refusal becomes the text of the reply, and the parts of a summary stay separate", async () => {
   const delta = (type: string, more: object) => ({ type: `response.${type}.delta`, output_index: 0, ...more });
   const end = { type: "response.completed", response: { status: "completed", output: [] } };
   const reply = await read([
@@ -76,7 +80,7 @@ test("takes a refusal for what the model says, and summaries in several parts ap
   expect(reply).toMatchObject({ reasoning: "One.\n\nTwo.\n\nThree.", content: "No.", finishReason: "stop" });
 });
 
-test("keeps the open thoughts of local models, and none that only the endpoint knows", async () => {
+test("open thoughts of local models are kept, and thoughts that only the endpoint stores are not", async () => {
   const output = (thought: object) =>
     modelSaying(
       [

@@ -8,9 +8,9 @@ const wire = { wireApi: "responses" } as const;
 const refused = (message: string, more: object = {}) =>
   jsonAnswer({ error: { message, type: "invalid_request_error", ...more } }, { status: 400 });
 
-const told: ScriptedReply = { content: "Hi there", reasoning: "Hm. Hm.", toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
+const sampleReply: ScriptedReply = { content: "Hi there", reasoning: "Hm. Hm.", toolCalls: [{ id: "a", name: "f", arguments: { x: 1 } }] };
 
-test("asks for nothing to be kept, and for thoughts that it can give back itself", async () => {
+test("a request disables storage and asks for encrypted thoughts to send back", async () => {
   const { url, requests } = await endpoint(() => responsesAnswer({ content: "ok" }));
   await ask(modelAt(url, wire), {
     ...hello,
@@ -29,13 +29,13 @@ test("asks for nothing to be kept, and for thoughts that it can give back itself
     temperature: 0,
     tools: [
       { type: "function", name: "f", parameters: { type: "object", properties: {} }, strict: true },
-      // Left out, it would be taken for true.
+      // The default is true.
       { type: "function", name: "g", parameters: { type: "object", properties: {} }, strict: false },
     ],
   });
 });
 
-test("gives system messages at the start as instructions, and later ones where they are", async () => {
+test("system messages at the start become instructions, and later ones stay in place", async () => {
   const { url, requests } = await endpoint(() => responsesAnswer({ content: "ok" }));
   const system = (content: string) => ({ role: "system" as const, content });
   await ask(modelAt(url, wire), { messages: [system("One."), system("Two."), ...hello.messages, system("Three.")] });
@@ -66,7 +66,7 @@ test.each<[string, string, (body: Record<string, unknown>) => unknown]>([
   expect(requests.map(({ body }) => sent(body) !== undefined)).toEqual([true, false, false]);
 });
 
-test("does not ask for ever when everything is refused", async () => {
+test("retries end when every request is refused", async () => {
   const { url, requests } = await endpoint(() => refused("include, summary, reasoning, temperature, store: no"));
   const error = await failure(ask(modelAt(url, wire), { ...hello, reasoningEffort: "low", temperature: 0 }));
   expect([error.code, requests.length]).toEqual(["MODEL_HTTP", 6]);
@@ -103,7 +103,7 @@ test.each([
   expect(thoughts).toEqual([["old"], [], ["new"]]);
 });
 
-test("gives back phases, several texts and thoughts in the order in which they came", async () => {
+test("phases, texts and thoughts are sent back in their original order", async () => {
   const { url, answer, requests } = await endpoint();
   const thought = (id: string) => ({ type: "reasoning", id, summary: [], encrypted_content: `sealed ${id}` });
   const text = (content: string, phase: string) => ({
@@ -132,14 +132,14 @@ test("gives back phases, several texts and thoughts in the order in which they c
     thought("2"),
     { type: "function_call", call_id: "a", name: "f", arguments: "{}" },
     { type: "message", role: "assistant", content: "Done.", phase: "final_answer" },
-    // Nothing followed the third thought, so it is not sent.
+    // The third thought is not sent because nothing followed it.
     { type: "function_call_output", call_id: "a", output: "ok" },
   ]);
 });
 
-test("puts thoughts before everything else when a message was changed since", async () => {
+test("thoughts come first when a message was changed since", async () => {
   const { url, answer, requests } = await endpoint();
-  answer(responsesAnswer(told), responsesAnswer({ content: "ok" }));
+  answer(responsesAnswer(sampleReply), responsesAnswer({ content: "ok" }));
   const model = modelAt(url, wire);
   const first = await ask(model);
   await ask(model, {
@@ -158,7 +158,7 @@ test("puts thoughts before everything else when a message was changed since", as
   ]);
 });
 
-test("shortens ids of calls that are too long, of the call and its result alike", async () => {
+test("call ids that are too long are shortened, in the call and in its result", async () => {
   const { url, requests } = await endpoint(() => responsesAnswer({ content: "ok" }));
   const ids = ["short|1", `${"x".repeat(70)}1`, `${"x".repeat(70)}2`];
   const toolCalls = ids.map((id) => ({ id, name: "f", arguments: {}, argumentsText: "{}" }));

@@ -8,13 +8,13 @@ type Fragment = readonly [more: { index?: unknown; id?: unknown }, name?: unknow
 
 const entry = ([more, name, text]: Fragment): object => ({ ...more, type: "function", function: { name, arguments: text } });
 
-/** What calls come of chunks, each of them a list of fragments. */
+/** Assembles calls from chunks, each a list of fragments. */
 async function assemble(chunks: readonly (readonly Fragment[])[]): Promise<readonly ModelToolCall[]> {
   const pieces = chunks.map((fragments) => sse({ choices: [{ index: 0, delta: { tool_calls: fragments.map(entry) } }] }));
   const { reply, deltas } = await listen(modelSaying([...pieces, sse("[DONE]")]));
   for (const { id, argumentsText } of reply?.toolCalls ?? []) {
-    const told = deltas.map((delta) => (delta.kind === "tool-input" && delta.toolCallId === id ? delta.input : "")).join("");
-    expect(told).toBe(argumentsText);
+    const emitted = deltas.map((delta) => (delta.kind === "tool-input" && delta.toolCallId === id ? delta.input : "")).join("");
+    expect(emitted).toBe(argumentsText);
   }
   return reply?.toolCalls ?? [];
 }
@@ -24,7 +24,7 @@ const two = [
   ["read", { path: "b" }],
 ];
 
-describe("two calls of one tool come out as two", () => {
+describe("two calls of one tool stay two calls", () => {
   test.each<[string, readonly (readonly Fragment[])[]]>([
     [
       "with one id, at two places, and a place with nothing more",
@@ -71,7 +71,7 @@ describe("two calls of one tool come out as two", () => {
       [[[{ index: 0 }, "read", '{"path":']], [[{ index: 0 }, "read", '"a"}']], [[{ index: 1 }, "read", '{"path":"b"}']]],
     ],
     [
-      "without indexes, told apart by id",
+      "without indexes, distinguished by id",
       [
         [[{ id: "x" }, "read", '{"path":']],
         [[{ id: "x" }, undefined, '"a"}']],
@@ -183,7 +183,7 @@ describe("two calls of one tool come out as two", () => {
       ],
     ],
     [
-      "among entries that are none",
+      "among invalid entries",
       [
         [[{ index: 0, id: "x" }, "read", '{"path":"a"}']],
         [[{ index: 3, id: "e" }, "", "  "]],
@@ -197,7 +197,7 @@ describe("two calls of one tool come out as two", () => {
   });
 });
 
-test("calls without arguments, indexes and ids are told apart by place in the list, or by name", async () => {
+test("calls without arguments, indexes and ids are distinguished by position in the list or by name", async () => {
   const inOneList = await assemble([
     [
       [{}, "time", ""],
@@ -212,12 +212,12 @@ test("calls without arguments, indexes and ids are told apart by place in the li
   expect(byName.map(({ name }) => name)).toEqual(["time", "date"]);
 });
 
-test("two tools that take no arguments, without ids, are two calls", async () => {
+test("calls of two tools without arguments and ids are two calls", async () => {
   const calls = await assemble([[[{ index: 0 }, "time", "{}"]], [[{ index: 0 }, "date", "{}"]]]);
   expect(calls.map(({ name }) => name)).toEqual(["time", "date"]);
 });
 
-test("ids stay as they are when they can; missing, repeated and unusable ones are replaced by new ones", async () => {
+test("usable ids stay unchanged, and missing, repeated and unusable ones are replaced", async () => {
   const long = `call_${"x".repeat(2_000)}`;
   const given = ["functions.read:0", long, "functions.read:0", "", undefined, "a\u0000b", "x".repeat(20_000)];
   const calls = await assemble([given.map((id, index) => [{ index, id }, `f${index}`, "{}"])]);
@@ -227,7 +227,7 @@ test("ids stay as they are when they can; missing, repeated and unusable ones ar
   expect(new Set(ids).size).toBe(given.length);
 });
 
-test("an id that an earlier message of the conversation has is replaced", async () => {
+test("an id of an earlier message of the conversation is replaced", async () => {
   const text = JSON.stringify({ choices: [{ message: { tool_calls: [entry([{ id: "call_0" }, "f", "{}"])] }, finish_reason: "stop" }] });
   const earlier = { id: "call_0", name: "f", arguments: {}, argumentsText: "{}" };
   const messages = [...hello.messages, { role: "assistant", content: "", toolCalls: [earlier] } as const];
@@ -235,7 +235,7 @@ test("an id that an earlier message of the conversation has is replaced", async 
   expect(reply.toolCalls[0]?.id).toMatch(/^call_[0-9a-f]{24}$/);
 });
 
-test("a call keeps the id under which its input was told", async () => {
+test("a call keeps the id with which its input was emitted", async () => {
   const [call] = await assemble([[[{ index: 0 }, "f", '{"a":']], [[{ index: 0, id: "late" }, undefined, "1}"]]]);
   expect(call).toMatchObject({ arguments: { a: 1 }, id: expect.stringMatching(/^call_/) });
 });
@@ -262,7 +262,7 @@ test.each([
   ["5", "The arguments are not a JSON object."],
   ['"text"', "The arguments are not a JSON object."],
   [`{"a":${"[".repeat(150)}${"]".repeat(150)}}`, /^The arguments are not valid: a\.0\.0.* is nested too deeply/],
-])("keeps the text of arguments that are none, and says why: %j", (text, why) => {
+])("invalid arguments are kept as text with the reason: %j", (text, why) => {
   const { arguments: given, argumentsError } = parseArguments(text);
   expect(given).toBe(text);
   expect(argumentsError).toMatch(why);
@@ -276,14 +276,14 @@ test("arguments cannot reach a prototype, and cannot be changed", () => {
   expect(Object.isFrozen((given as { a: object }).a)).toBe(true);
 });
 
-test("reads arguments nested a million deep without giving way", () => {
+test("arguments with a million levels do not overflow the stack", () => {
   expect(parseArguments(`{"a":${"[".repeat(1_000_000)}`).argumentsError).toBe("The JSON of the arguments is incomplete.");
   expect(parseArguments(`{"a":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`).argumentsError).toMatch(
     /nested too deeply|not valid JSON/,
   );
 });
 
-test("arguments that come as objects and are nested too deeply are an error; such a signature is left out", async () => {
+test("arguments that arrive as too deeply nested objects are an error, and such a signature is dropped", async () => {
   const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
   const call = `{"id":"a","function":{"name":"f","arguments":{"x":${deep}}},"extra_content":{"y":${deep}}}`;
   const reply = await ask(modelSaying([`{"choices":[{"message":{"tool_calls":[${call}]},"finish_reason":"stop"}]}`]));

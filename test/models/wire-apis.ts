@@ -13,23 +13,23 @@ import {
 import { responsesAnswer, responsesEvents, responsesStreamAnswer } from "../doubles/scripted-responses.ts";
 import { modelAt } from "./models-kit.ts";
 
-/** An API as the contract of chat models needs to know it. */
+/** An API, described for the contract tests of chat models. */
 export interface WireApi {
   readonly name: string;
   readonly options: Partial<ModelOptions>;
   readonly path: string;
   readonly whole: (reply: ScriptedReply) => ScriptedAnswer;
   readonly stream: (reply: ScriptedReply) => ScriptedAnswer;
-  /** The events of the stream, as sent; the last says that nothing comes any more. */
+  /** The events of the stream as sent; the last one ends the stream. */
   readonly events: (reply: ScriptedReply) => readonly string[];
-  /** How many events at the end come after the model has said that it is done. */
+  /** Number of events after the one in which the model reports its end. */
   readonly tail: number;
-  /** The API's own words. */
+  /** The API's names for finish reasons and errors. */
   readonly words: Readonly<Record<"stop" | "calls" | "length" | "filter", string>>;
-  /** 100 tokens in, of which 64 came from the cache; 20 out. */
+  /** 100 input tokens, 64 of them cached; 20 output tokens. */
   readonly usage: object;
   readonly counted: object;
-  /** What a request shows the model, in one form for all APIs. */
+  /** The content of a request, in one form for all APIs. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
   readonly read: (body: any) => Conversation;
   readonly error: object;

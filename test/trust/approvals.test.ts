@@ -50,7 +50,7 @@ describe.each(stores)("approvals %s", (_name, open) => {
     }
   });
 
-  test("no part of one can be spelt so as to read like another's", async () => {
+  test("no part of an approval can be written so that it reads like another approval", async () => {
     const store = open();
     await store.remember(approved({ kind: 'a","b', id: "c" }));
     expect(await store.has({ ...key, kind: "a", id: 'b","c' }, [user])).toBe(false);
@@ -59,7 +59,7 @@ describe.each(stores)("approvals %s", (_name, open) => {
     expect(await store.has({ ...key, kind: "__proto__", id: "toString" }, [user])).toBe(false);
   });
 
-  test("the same approval again replaces its detail, and says what was approved for later versions to be compared with", async () => {
+  test("a repeated approval replaces its detail, which later versions are compared with", async () => {
     const store = open();
     await store.remember(approved({ detail: { version: 1 } }));
     await store.remember(approved({ detail: { version: 2 }, approvedAt: "2026-11-03T10:00:00.000Z" }));
@@ -89,13 +89,13 @@ describe.each(stores)("approvals %s", (_name, open) => {
     ["a location without a name", { ...approved(), scope: { kind: "location" } }],
     ["no time", { ...approved(), approvedAt: "yesterday" }],
     ["nothing", null],
-  ])("what has %s is no approval", async (_what, value) => {
+  ])("a record with %s is not an approval", async (_what, value) => {
     await expect(open().remember(value as Approval)).rejects.toMatchObject({ code: "APPROVAL_INVALID" });
   });
 });
 
 describe("approvals in files", () => {
-  test("outlive the program and are soon seen by others that share the folder", async () => {
+  test("approvals in files outlive the program, and other programs that share the folder see them", async () => {
     const directory = tempFolder();
     const [one, other] = [createFileApprovals({ directory }), createFileApprovals({ directory })];
     expect(other.has(key, [user])).toBe(false);
@@ -109,7 +109,7 @@ describe("approvals in files", () => {
     expect(createFileApprovals({ directory }).has(key, [user])).toBe(true);
   });
 
-  test("several programs that remember and forget at the same time lose nothing of one another's", async () => {
+  test("programs that add and remove approvals concurrently lose none of each other's", async () => {
     const directory = tempFolder();
     const programs = Array.from({ length: 4 }, () => createFileApprovals({ directory }));
     await programs[0]!.remember(approved({ id: "old" }));
@@ -158,7 +158,7 @@ describe("approvals in files", () => {
     expect(texts).toContain(damaged);
   });
 
-  test("a folder that is none approves nothing, and remembering there says why it cannot", async () => {
+  test("a path that is not a folder approves nothing, and adding an approval fails with the reason", async () => {
     const directory = join(tempFolder(), "file");
     writeFileSync(directory, "not a folder");
     const store = createFileApprovals({ directory });
@@ -167,7 +167,7 @@ describe("approvals in files", () => {
     expect(readFileSync(directory, "utf8")).toBe("not a folder");
   });
 
-  test.skipIf(process.platform === "win32")("nobody else can read or add to them", async () => {
+  test.skipIf(process.platform === "win32")("other users can neither read nor add approvals", async () => {
     const directory = join(tempFolder(), "mine");
     await createFileApprovals({ directory }).remember(approved());
     expect(statSync(directory).mode & 0o077).toBe(0);

@@ -21,7 +21,7 @@ test("two values have one digest only if they are the same JSON", () => {
   expect(digestOf({ a: "1" })).not.toBe(digestOf({ a: 1 }));
 });
 
-test("what JSON would lose or change has none", () => {
+test("a value that JSON would lose or change has no digest", () => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
   const deep = JSON.parse("[".repeat(5000) + "]".repeat(5000)) as unknown;
@@ -44,7 +44,7 @@ test("what JSON would lose or change has none", () => {
   expect(digestOf(Object.assign(Object.create(null), { a: 1 }))).toBe(digestOf({ a: 1 }));
 });
 
-test("a digest is told by its form", () => {
+test("a digest is recognised by its form", () => {
   expect(isDigest(digestOf(1))).toBe(true);
   for (const other of ["", "sha256:", `sha256:${"A".repeat(64)}`, `${digestOf(1)}0`, "a".repeat(64), 1, undefined]) {
     expect(isDigest(other)).toBe(false);

@@ -36,7 +36,7 @@ test("a folder is trusted with all that lies below it, and nothing beside or abo
   ]);
 });
 
-test("what is trusted is kept for its owner alone, by the real path, and beside what else is there", async () => {
+test("trusted folders are stored by real path, readable for the owner only, beside existing entries", async () => {
   const { at, file } = place();
   symlinkSync(at("project"), at("link"), "dir");
   await changeTrustFile(file, () => ({ policy: { project: "require" } }));
@@ -49,7 +49,7 @@ test("what is trusted is kept for its owner alone, by the real path, and beside 
 
 describe("another folder at the path of a trusted one is not trusted", () => {
   const changes: readonly [string, (place: Place) => void][] = [
-    ["made anew", ({ at }) => remake(at("project"))],
+    ["created again", ({ at }) => remake(at("project"))],
     [
       "moved there",
       ({ at }) => {
@@ -75,7 +75,7 @@ describe("another folder at the path of a trusted one is not trusted", () => {
     expect(made.trust.allows(made.at("project/skills/a"))).toBe(false);
   });
 
-  test("and the trusted one is, wherever a link to it lies", async () => {
+  test("the trusted folder is trusted through a link at any place", async () => {
     const { at, file, trust } = place();
     await trustFolderIn(file, at("project"));
     symlinkSync(at("project"), at("link"), "dir");
@@ -94,7 +94,7 @@ test("a link in a trusted folder is that folder's; a link in another one decides
   expect(trust.allows(at("stranger/linked"))).toBe(false);
 });
 
-test("what is named is trusted by that, and the user's own folder always is", () => {
+test("a folder in the options is trusted, and the user's own folder always is", () => {
   const { at, root, trust } = place();
   expect(trust.standingOf(at("home/skills/mine"))).toBe("own");
   trust.name([at("other")]);
@@ -102,7 +102,7 @@ test("what is named is trusted by that, and the user's own folder always is", ()
   expect(new FolderTrust({ file: at("none.json"), home: at("home"), named: true }).allows(dirname(root))).toBe(true);
 });
 
-test("what somebody stops trusting is not trusted from then on", async () => {
+test("a folder is not trusted after its trust is revoked", async () => {
   const { at, file, trust } = place();
   await trustFolderIn(file, at("project"));
   expect(trust.allows(at("project"))).toBe(true);
@@ -118,7 +118,7 @@ test("a folder that holds a whole home folder, or none, cannot be trusted", asyn
   await expect(trustFolderIn(file, at("project/skills/a/SKILL.md"))).rejects.toMatchObject({ code: "FOLDER_MISSING" });
 });
 
-test("a file of what is trusted that cannot be read trusts nothing, and says so", () => {
+test("an unreadable file of trusted folders trusts nothing and is reported", () => {
   const { at } = place();
   const broken = tempFolder({ "trust.json": '{ "folders": [{ "path": 7 }] }' });
   const trust = new FolderTrust({ file: join(broken, "trust.json"), home: at("home"), named: [] });

@@ -28,7 +28,7 @@ async function open(options: HostOptions = {}, external: "require" | "warn" | "o
 const names = ({ session }: TestHost): string[] => session.listTools().map(({ name }) => name);
 const codes = ({ session }: TestHost): string[] => session.catalog.diagnostics.map(({ code }) => code);
 
-test("where pushed tools must be signed, the signed one is offered and the others are left out", async () => {
+test("a policy that requires signed pushed tools offers the signed one and omits the others", async () => {
   const kit = await open();
   await kit.session.setTools([signed(), defineTool("other", { description: "x", handler: () => "x" })]);
   expect([names(kit), codes(kit)]).toEqual([["lookup"], ["TRUST_TOOL_UNSIGNED"]]);
@@ -46,7 +46,7 @@ describe("a pushed tool is left out when its signature", () => {
     ["is of another tool", () => ({ ...signed(), name: "other" }), "TRUST_SIGNATURE_WRONG"],
     ["is by a key that is not trusted", () => signTool(tool(), { privateKey: mallory.privateKey }), "TRUST_KEY_UNKNOWN"],
     ["has run out", () => signed({}, new Date(Date.now() - 1000)), "TRUST_EXPIRED"],
-    ["is none", () => tool({ metadata: { "skillhost/signature": "trust me" } }), "TRUST_TOOL_UNSIGNED"],
+    ["is not a signature", () => tool({ metadata: { "skillhost/signature": "trust me" } }), "TRUST_TOOL_UNSIGNED"],
   ];
   test.each(cases)("%s", async (_, make, code) => {
     const kit = await open();
@@ -55,7 +55,7 @@ describe("a pushed tool is left out when its signature", () => {
   });
 });
 
-test("with warn a wrong signature is told and the tool is offered; with off nothing is looked at", async () => {
+test("warn reports a wrong signature and offers the tool, and off checks nothing", async () => {
   const wrong = { ...signed(), name: "other" };
   const warned = await open({}, "warn");
   await warned.session.setTools([wrong, tool()]);
@@ -65,14 +65,14 @@ test("with warn a wrong signature is told and the tool is offered; with off noth
   expect(codes(off)).toEqual([]);
 });
 
-test("what is approved once is offered from then on, by whoever pushes it, and another definition is shown as a diff", async () => {
+test("an approved definition is offered for every client that pushes it, and another definition is shown as a diff", async () => {
   const approvalsDirectory = join(tempFolder(), "approvals");
   const kit = await open({ approvalsDirectory });
   const client = kit.session.attach({ level: "connection", name: "client", answers: [] });
   client.setTools([tool()]);
   expect(names(kit)).toEqual([]);
   expect(await kit.host.heldTools()).toHaveLength(1);
-  // Another program of the same user: the command line, say.
+  // Another program of the same user, such as the command line.
   const elsewhere = await open({ approvalsDirectory });
   expect(await elsewhere.host.heldTools()).toMatchObject([{ name: "lookup", reason: "new", definition: { description: "Looks up." } }]);
   expect(await kit.host.approveTools("lookup")).toBe(1);

@@ -14,7 +14,7 @@ const lockOf = (...locations: readonly string[]): string =>
   JSON.stringify({ lockfileVersion: 3, packages: Object.fromEntries(["", ...locations].map((at) => [at, { version: "1.0.0" }])) });
 
 function admitted(folder: string, trust: TrustOptions): { readonly kind: string; readonly mode?: string } {
-  const settings = loadTrustSettings({ ...trust, directory: join(dirname(folder), "nobody's") });
+  const settings = loadTrustSettings({ ...trust, directory: join(dirname(folder), "unused") });
   const admission = settings.skills?.admit(folder);
   return admission === undefined ? { kind: "not looked at" } : { kind: admission.kind, mode: admission.state.mode };
 }
@@ -80,7 +80,7 @@ describe("of a policy", () => {
   };
   const unlisted = (): string => join(realpathSync(tempFolder(skill("node_modules/a"))), "node_modules/a");
 
-  test("what is asked of projects is asked of their packages, unless the same policy says otherwise", () => {
+  test("a policy for projects also applies to their packages unless it sets another one for packages", () => {
     expect(admitted(installed(), { policy: { project: "require" } })).toEqual({ kind: "refused", mode: "require" });
     expect(admitted(installed(), { policy: { project: "require", package: "off" } })).toEqual({ kind: "not looked at" });
     expect(admitted(installed(), { policy: { project: "warn" } })).toMatchObject({ mode: "warn" });
@@ -88,7 +88,7 @@ describe("of a policy", () => {
     expect(admitted(installed(), { policy: { project: "off" } })).toMatchObject({ mode: "warn" });
   });
 
-  test("a weaker word of somebody else does not lower what the user asks of projects", () => {
+  test("a weaker policy from another source does not lower the user's policy for projects", () => {
     const root = tempFolder({ "home/trust.json": '{ "policy": { "project": "require" } }' });
     const settings = loadTrustSettings({
       policy: { package: "warn" },
@@ -106,7 +106,7 @@ describe("of a policy", () => {
     expect([both.definitionsFor(installed()), both.definitionsFor(unlisted())]).toEqual(["require", "require"]);
   });
 
-  test("the stricter word holds for what is below a node_modules and not in a lock", () => {
+  test("the stricter policy applies to skills below node_modules that are not in a lock", () => {
     expect(admitted(unlisted(), { policy: { package: "require" } })).toEqual({ kind: "refused", mode: "require" });
     expect(admitted(unlisted(), { policy: { project: "require", package: "off" } })).toEqual({ kind: "refused", mode: "require" });
     expect(admitted(unlisted(), { policy: { project: "off", package: "off" } })).toEqual({ kind: "not looked at" });

@@ -54,12 +54,12 @@ test("a definition that changes after it was seen is held back, shown as a diff,
   expect(second.host.skills[0]).toMatchObject({ diagnostics: [], stale: false });
   expect((await second.call("read")).textResultForLlm).toBe("two");
   expect(await second.host.approveSkill("files")).toBe(0);
-  await expect(second.host.approveSkill("nobody")).rejects.toThrow("does not exist");
+  await expect(second.host.approveSkill("unknown")).rejects.toThrow("does not exist");
   await second.close();
   expect(toolsOf(await open(place))).toEqual(["read", "stat"]);
 });
 
-test("while a skill is edited, the definition that was approved serves on", async () => {
+test("while a skill is edited, the approved definition keeps running", async () => {
   const place = makePlace();
   const kit = await open(place);
   put(join(place.root, "files/tools/read.ts"), source("Reads more.", "two"));
@@ -73,7 +73,7 @@ test("while a skill is edited, the definition that was approved serves on", asyn
   expect((await kit.call("read")).textResultForLlm).toBe("two");
 });
 
-test("other code behind an equal definition is no change of it", async () => {
+test("other code with an equal definition needs no new approval", async () => {
   const place = makePlace();
   const kit = await open(place);
   put(join(place.root, "files/tools/read.ts"), source("Reads.", "two"));
@@ -81,7 +81,7 @@ test("other code behind an equal definition is no change of it", async () => {
   expect((await kit.call("read")).textResultForLlm).toBe("two");
 });
 
-test("with require nothing is offered that nobody approved, and what is approved in one place is so only there", async () => {
+test("require offers only approved definitions, and an approval applies only to its place", async () => {
   const place = makePlace();
   const kit = await open(place, "require");
   expect(toolsOf(kit)).toEqual([]);

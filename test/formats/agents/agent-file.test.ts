@@ -93,7 +93,7 @@ test("a file without front matter has its name, and its text as the prompt", () 
   expect(diagnostics).toMatchObject([{ severity: "warning", code: "AGENT_DESCRIPTION_MISSING" }]);
 });
 
-test.each(["README.md", "readme.md", "CHANGELOG.md"])("%s without front matter is no agent", (name) => {
+test.each(["README.md", "readme.md", "CHANGELOG.md"])("%s without front matter is not an agent", (name) => {
   const { agent, diagnostics } = read("# Agents\n\nThis folder has agents.\n", `/p/agents/${name}`);
   expect(agent).toBeUndefined();
   expect(diagnostics).toMatchObject([{ severity: "info", code: "AGENT_FRONT_MATTER_MISSING" }]);
@@ -114,7 +114,7 @@ describe("the tools of an agent file", () => {
     expect(withFields(yaml).agent?.tools).toEqual(tools);
   });
 
-  test("what is no name of a tool is left out, and said so", () => {
+  test("an invalid tool name is omitted with a warning", () => {
     expect(withFields("tools: ['a/', '/b', 'x*', 'a:b', 'mcp:*', 'skill:s', '**', ok]").agent?.tools).toEqual(["mcp:*", "skill:s", "ok"]);
     expect(codes("tools: ['x*']")).toEqual(["warning AGENT_TOOL_NAME"]);
   });
@@ -124,7 +124,7 @@ describe("the tools of an agent file", () => {
     expect(codes("tools: Read, Bash(git status)")).toEqual(["warning AGENT_TOOL_LIMIT"]);
   });
 
-  test("those that it must not have are told apart, with limits as a whole", () => {
+  test("forbidden tools are listed separately, and limits apply as a whole", () => {
     const { agent, excludedTools } = withFields("disallowedTools: Write, Bash(rm:*), mcp__github");
     expect(agent).not.toHaveProperty("tools");
     expect(excludedTools).toEqual(["create", "edit", "bash", "github/*"]);

@@ -44,13 +44,13 @@ test.each<[object, string]>([
   [{ url: "https://${HOST}/mcp" }, '"url"'],
   [{ url: "https://a.example/", headers: { Authorization: "Bearer ${TOKEN}" } }, '"headers" → "Authorization"'],
   [{ url: "https://a.example/", headers: { Authorization: "Bearer $TOKEN" } }, '"headers" → "Authorization"'],
-])("a variable that nobody fills in: %j", (value, place) => {
+])("a literal variable is reported: %j", (value, place) => {
   expect(advise(value)).toMatchObject([
     { code: "ADVICE_MCP_LITERAL_VARIABLE", message: expect.stringContaining(`${place} contains a variable`) },
   ]);
 });
 
-test("ordinary dollar signs, and servers that are switched off, are nobody's concern", () => {
+test("ordinary dollar signs and disabled servers are not reported", () => {
   expect(codes({ command: "sh", args: ["-c", "echo $5 $$ ${"], env: { A: "cost: $12" } })).toEqual([]);
   expect(codes({ command: "${X}", tools: [], disabled: true })).toEqual([]);
 });

@@ -64,7 +64,7 @@ test("a place that is not known may be a variable of the environment", () => {
   expect(expand("${PLUGIN_DATA}", "agent-plugins")).toBe("${PLUGIN_DATA}");
 });
 
-test("tells what has no value and what is no variable here, by name alone", () => {
+test("variables without a value and unsupported variables are reported by name only", () => {
   expect(expandVariables("${M} ${env:A} $5 $a", rulesOf("claude"), lookup)).toEqual({
     text: "${M} ${env:A} $5 $a",
     unresolved: [{ reference: { kind: "environment", name: "M" }, placeholder: "${M}" }],
@@ -73,7 +73,7 @@ test("tells what has no value and what is no variable here, by name alone", () =
   expect(expandVariables("Bearer $TOKEN", rulesOf("claude"), lookup).undefinedForms).toEqual(["$TOKEN"]);
 });
 
-test("names of what every object has are no variables", () => {
+test("inherited properties of objects are not variables", () => {
   for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
     expect(expand(`\${${name}} \${input:${name}} \${${name}:-x}`, "claude")).toBe(`\${${name}} \${input:${name}} x`);
   }

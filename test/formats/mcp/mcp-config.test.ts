@@ -78,7 +78,7 @@ test("one server that cannot be used takes none of the others along, and is name
   ]);
 });
 
-test("takes comments and commas as editors do, and still tells where a fault is", () => {
+test("comments and trailing commas are accepted, and faults are reported with their position", () => {
   const text = `\uFEFF// servers
 {
   /* of this
@@ -111,7 +111,7 @@ test("a name that is there twice is reported, and the last one counts", () => {
   ).toEqual(["warning MCP_NAME_TAKEN"]);
 });
 
-test("five thousand servers and as many faults are read in part, and not all told", () => {
+test("of five thousand servers and as many faults, a limited number is read and reported", () => {
   const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`s${index}`, { command: 5 }]));
   const { servers, diagnostics } = parse({ mcpServers: many });
   expect(servers).toHaveLength(1_000);

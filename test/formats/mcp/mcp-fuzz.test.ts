@@ -96,10 +96,10 @@ function expectSound(server: ParsedServer, hasErrors: boolean): void {
     spec.type === "stdio"
       ? [spec.command, ...spec.args, ...Object.values(spec.env), spec.cwd ?? ""]
       : [spec.url, ...Object.values(spec.headers)];
-  if (texts.some((text) => typeof text !== "string" || text.includes("\0"))) expect.fail("a text that is none");
+  if (texts.some((text) => typeof text !== "string" || text.includes("\0"))) expect.fail("an invalid string");
   if (spec.type === "stdio" ? spec.command.trim() === "" : !/^https?:/i.test(spec.url)) expect.fail("ready, and cannot be started");
   if (spec.type !== "stdio") new Headers(spec.headers);
-  if (spec.timeout !== undefined && !(spec.timeout > 0)) expect.fail("a timeout that is none");
+  if (spec.timeout !== undefined && !(spec.timeout > 0)) expect.fail("an invalid timeout");
 }
 
 test("parseServerSpec reads or refuses every value, with an error exactly when it refuses", () => {
@@ -158,9 +158,9 @@ test("no secret of the environment comes out in a diagnostic or a reason", () =>
     fc.property(entry, dialect, nasty, fc.constantFrom("direct", "indirect"), (given, of, hidden, envValueMode) => {
       const variables = (): string => hidden;
       const { server, diagnostics } = parseServerSpec("s", given, { dialect: of, variables, envValueMode });
-      const told = [...diagnostics, ...(server.state === "unconfigured" ? [server.server.reason] : [])];
-      if (server.state === "ready") told.push(...adviseServers([server.spec], {}));
-      if (JSON.stringify(told).includes(secret)) expect.fail("a secret came out");
+      const reported = [...diagnostics, ...(server.state === "unconfigured" ? [server.server.reason] : [])];
+      if (server.state === "ready") reported.push(...adviseServers([server.spec], {}));
+      if (JSON.stringify(reported).includes(secret)) expect.fail("a secret came out");
     }),
     runs,
   );

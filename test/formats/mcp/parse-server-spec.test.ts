@@ -49,7 +49,7 @@ describe("an entry of any client becomes one of three transports", () => {
   });
 });
 
-test("tools: absent or with a star is all, empty is none, names are those; others are taken away", () => {
+test("absent tools or a star select all tools, an empty list selects none, and a list selects the named ones", () => {
   expect(specOf({ command: "x", tools: ["*"] }).tools).toBeUndefined();
   expect(specOf({ command: "x", tools: [] }).tools).toEqual([]);
   expect(specOf({ command: "x", includeTools: ["a"], excludeTools: ["b"] }, "gemini")).toMatchObject({
@@ -68,7 +68,7 @@ test("a server is switched off by either word", () => {
   expect([isDisabled({ disabled: false }), isDisabled({ enabled: true }), isDisabled({})]).toEqual([false, false, false]);
 });
 
-test("timeouts come in milliseconds or seconds, and what is none is left out with a warning", () => {
+test("timeouts are in milliseconds or seconds, and an invalid one is omitted with a warning", () => {
   expect(specOf({ command: "x", timeout: 30_000 }).timeout).toBe(30_000);
   expect(specOf({ command: "x", tool_timeout_sec: 900 }).timeout).toBe(900_000);
   expect(specOf({ command: "x", timeout: 1e12 }).timeout).toBe(2_147_483_647);
@@ -123,7 +123,7 @@ test("what is said about signing in is kept", () => {
     });
 });
 
-describe("a server that somebody has to fill in first says what, where and what to do", () => {
+describe("a server with unfilled fields names the field, its place and how to fix it", () => {
   test.each<[what: string, value: object, dialect: McpDialect, reason: RegExp]>([
     ["an empty address", { type: "http", url: "" }, "claude", /It has no URL\. Set .*"url"/],
     ["no address at all", { type: "http" }, "claude", /It has no URL/],
@@ -152,7 +152,7 @@ describe("what cannot be used refuses the server", () => {
     ["null", null, "MCP_ENTRY_TYPE"],
     ["nothing in it", {}, "MCP_ENTRY_EMPTY"],
     ["an unknown type", { type: "ws", url: "wss://a.example" }, "MCP_TYPE_UNKNOWN"],
-    ["a type that is no text", { type: 5, command: "x" }, "MCP_FIELD_TYPE"],
+    ["a type that is not a string", { type: 5, command: "x" }, "MCP_FIELD_TYPE"],
     ["a command that is a number", { command: 5 }, "MCP_FIELD_TYPE"],
     ["arguments as text", { command: "x", args: "-y" }, "MCP_FIELD_TYPE"],
     ["an argument that is an object", { command: "x", args: [{}] }, "MCP_FIELD_TYPE"],
@@ -167,11 +167,11 @@ describe("what cannot be used refuses the server", () => {
     ["tools as text", { command: "x", tools: "*" }, "MCP_FIELD_TYPE"],
     ["a tool that is a number", { command: "x", tools: [1] }, "MCP_FIELD_TYPE"],
     ["disabled as text", { command: "x", disabled: "yes" }, "MCP_FIELD_TYPE"],
-    ["an address that is none", { url: "a.example/mcp" }, "MCP_URL_INVALID"],
+    ["an invalid URL", { url: "a.example/mcp" }, "MCP_URL_INVALID"],
     ["a file's address", { url: "file:///etc/passwd" }, "MCP_URL_INVALID"],
     ["a password in the address", { url: "https://me:pw@a.example/" }, "MCP_URL_PASSWORD"],
     ["a line break in a header", { url, headers: { A: "b\r\nEvil: yes" } }, "MCP_HEADER"],
-    ["a header's name that is none", { url, headers: { "A b": "c" } }, "MCP_HEADER"],
+    ["an invalid header name", { url, headers: { "A b": "c" } }, "MCP_HEADER"],
     ["a header beyond Latin-1", { url, headers: { A: "→" } }, "MCP_HEADER"],
     ["headers as a list", { url, headers: [] }, "MCP_FIELD_TYPE"],
     ["eleven thousand arguments", { command: "x", args: Array(11_000).fill("a") }, "MCP_FIELD_TYPE"],

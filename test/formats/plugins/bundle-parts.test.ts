@@ -132,7 +132,7 @@ describe("a marketplace file", () => {
     [{ source: "npm", package: 7 }],
     [{ source: "command", run: "x" }],
     [{ source: "__proto__" }],
-  ])("%j is none", (given) => {
+  ])("%j is not a source", (given) => {
     expect(source(given)).toEqual(["MARKETPLACE_ENTRY"]);
   });
 
@@ -196,7 +196,7 @@ describe("a marketplace file", () => {
     expect(diagnostics.map(({ code }) => code)).toEqual(Array(3).fill("MARKETPLACE_ENTRY"));
   });
 
-  test.each<[unknown]>([[[]], [{ name: "m" }], [{ name: "m", plugins: {} }]])("%j is no marketplace", (value) => {
+  test.each<[unknown]>([[[]], [{ name: "m" }], [{ name: "m", plugins: {} }]])("%j is not a marketplace", (value) => {
     expect(parse(value)).toMatchObject({ diagnostics: [{ code: "MARKETPLACE_TYPE" }] });
     expect(parse(value).marketplace).toBeUndefined();
   });

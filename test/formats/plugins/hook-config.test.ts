@@ -100,23 +100,23 @@ describe("what cannot be used is left out by itself", () => {
     ["an event without counterpart", { hooks: { PreCompact: [run], Stop: [run] } }, "warning HOOK_EVENT_UNSUPPORTED"],
     ["an unknown event", { hooks: { OnTuesday: [run], Stop: [run] } }, "warning HOOK_EVENT_UNSUPPORTED"],
     ["another dialect's event", { hooks: { BeforeTool: [run], Stop: [run] } }, "warning HOOK_EVENT_UNSUPPORTED"],
-    ["an event that is no list", { hooks: { SessionEnd: {}, Stop: [run] } }, "error HOOKS_TYPE"],
-    ["a hook that is no object", withStop(7), "error HOOKS_TYPE"],
-    ["a group that is no list", withStop({ hooks: {} }), "error HOOKS_TYPE"],
+    ["an event that is not a list", { hooks: { SessionEnd: {}, Stop: [run] } }, "error HOOKS_TYPE"],
+    ["a hook that is not an object", withStop(7), "error HOOKS_TYPE"],
+    ["a group that is not a list", withStop({ hooks: {} }), "error HOOKS_TYPE"],
     ["a type that is not run", withStop({ type: "prompt", prompt: "?" }), "error HOOK_TYPE_UNSUPPORTED"],
     ["no command", withStop({ type: "command" }), "error HOOK_COMMAND_MISSING"],
-    ["a command that is no text", withStop({ command: ["x"] }), "error HOOK_FIELD_TYPE"],
-    ["arguments that are no texts", withStop({ command: "x", args: [1] }), "error HOOK_FIELD_TYPE"],
-    ["a matcher that is no text", withStop({ ...run, matcher: 7 }), "error HOOK_FIELD_TYPE"],
+    ["a command that is not a string", withStop({ command: ["x"] }), "error HOOK_FIELD_TYPE"],
+    ["arguments that are not strings", withStop({ command: "x", args: [1] }), "error HOOK_FIELD_TYPE"],
+    ["a matcher that is not a string", withStop({ ...run, matcher: 7 }), "error HOOK_FIELD_TYPE"],
     ["a timeout below zero", withStop({ ...run, timeout: -1 }), "error HOOK_FIELD_TYPE"],
-    ["an environment that is no map of texts", withStop({ ...run, env: { A: 1 } }), "error HOOK_FIELD_TYPE"],
+    ["an environment that is not a map of strings", withStop({ ...run, env: { A: 1 } }), "error HOOK_FIELD_TYPE"],
   ])("%s", (_what, value, expected) => {
     const { hooks, diagnostics } = parse("claude", value);
     expect(hooks).toHaveLength(1);
     expect(diagnostics.map(({ severity, code, range }) => [`${severity} ${code}`, range?.start.line])).toEqual([[expected, 1]]);
   });
 
-  test("a condition is told and has no effect", () => {
+  test("a condition is reported and has no effect", () => {
     const { hooks } = parse("claude", { hooks: { PreToolUse: [{ hooks: [{ ...run, if: "Bash(git *)" }] }] } });
     expect(hooks).toHaveLength(1);
     expect(codes("claude", { hooks: { PreToolUse: [{ hooks: [{ ...run, if: "Bash(git *)" }] }] } })).toEqual([

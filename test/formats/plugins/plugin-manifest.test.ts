@@ -30,7 +30,7 @@ describe("Agent Plugins 1.0", () => {
   });
 
   test.each(["", "My-Plugin", "-start", "end-", ".dot", "has--double", "too..many", "under_score", "a".repeat(65), 7, null, undefined])(
-    "%j is no name, and that is fatal",
+    "%j is not a valid name, which is a fatal error",
     (name) => {
       const read = parse("copilot", { ...base, name });
       expect([read.manifest, read.diagnostics.map(({ code }) => code)]).toEqual([undefined, ["PLUGIN_NAME"]]);
@@ -54,7 +54,7 @@ describe("Agent Plugins 1.0", () => {
     expect([read.manifest, read.diagnostics]).toMatchObject([undefined, [{ severity: "error", code: "PLUGIN_FIELD_TYPE" }]]);
   });
 
-  test("unknown keys are told and mean nothing, and so are extensions that are no object", () => {
+  test("unknown keys and extensions that are not an object are reported and ignored", () => {
     const read = parse("copilot", { ...base, skills: "./elsewhere", hooks: {}, extensions: [] });
     expect(read.manifest?.components).toEqual({});
     expect(read.diagnostics).toMatchObject([

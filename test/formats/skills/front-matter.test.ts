@@ -134,7 +134,7 @@ describe("front matter in the wrong place", () => {
   });
 });
 
-describe("front matter that is no YAML", () => {
+describe("front matter that is not valid YAML", () => {
   test.each([
     ["a colon in a value", "d: Use when: asked", "Use when: asked"],
     ["a colon at the end", "d: Usage:", "Usage:"],
@@ -254,7 +254,7 @@ describe("an indented closing line", () => {
     expect(read.problems).toMatchObject([{ severity: "warning", code: "FRONT_MATTER_INDENTED", range: { start: { line: 4 } } }]);
   });
 
-  test("is a line of a value where YAML goes on below it", () => {
+  test("an indented --- line is part of a value where YAML continues below it", () => {
     const read = parseFrontMatter("---\nname: x\ndescription: |\n  First.\n  ---\n  Second.\nlicense: MIT\n---\nText.\n");
     expect(read.data).toMatchObject({ description: "First.\n---\nSecond.\n", license: "MIT" });
     expect([read.body, read.problems]).toEqual(["Text.\n", []]);

@@ -49,7 +49,7 @@ describe("errors of the reference validator", () => {
     ["capitals", "name: Tidy\ndescription: d", ["SKILL_NAME_NOT_LOWERCASE 2:1", "SKILL_NAME_MISMATCH 2:1"]],
     ["hyphens", "name: -tidy--\ndescription: d", ["SKILL_NAME_HYPHEN_EDGE 2:1", "SKILL_NAME_DOUBLE_HYPHEN 2:1", "SKILL_NAME_MISMATCH 2:1"]],
     ["other characters", "name: tidy_up\ndescription: d", ["SKILL_NAME_CHARACTERS 2:1", "SKILL_NAME_MISMATCH 2:1"]],
-    ["compatibility that is no text", `${good}\ncompatibility:\n  - git`, ["SKILL_COMPATIBILITY_TYPE 4:1"]],
+    ["compatibility that is not a string", `${good}\ncompatibility:\n  - git`, ["SKILL_COMPATIBILITY_TYPE 4:1"]],
     ["long compatibility", `${good}\ncompatibility: ${"x".repeat(501)}`, ["SKILL_COMPATIBILITY_TOO_LONG 4:1"]],
   ])("%s", (_what, keys, expected) => {
     expect(lintKeys(keys)).toEqual(expected.map((found) => `error ${found}`));
@@ -70,7 +70,7 @@ describe("what the specification says beyond it", () => {
     ["a list of tools", `${good}\nallowed-tools:\n  - Read`, "warning SKILL_ALLOWED_TOOLS_FORM 4:1"],
     ["nested metadata", `${good}\nmetadata:\n  a:\n    b: c`, "warning SKILL_METADATA_TYPE 4:1"],
     ["metadata as text", `${good}\nmetadata: x`, "warning SKILL_METADATA_TYPE 4:1"],
-    ["a licence that is no text", `${good}\nlicense:\n  a: b`, "warning SKILL_LICENSE_TYPE 4:1"],
+    ["a licence that is not a string", `${good}\nlicense:\n  a: b`, "warning SKILL_LICENSE_TYPE 4:1"],
     ["empty compatibility", `${good}\ncompatibility: ''`, "warning SKILL_COMPATIBILITY_EMPTY 4:1"],
     ["hidden characters", "name: tidy\ndescription: a\u202Eb", "warning SKILL_HIDDEN_CHARACTERS 3:1"],
   ])("%s", (_what, keys, expected) => {

@@ -27,7 +27,7 @@ describe("parsePromptFile", () => {
       [{ name: "file" }, { name: "line", description: "Which one.", required: true }],
     ],
     ["[]", []],
-  ])("arguments %j are names, or objects with a name; the first of two of one name counts", (written, expected) => {
+  ])("arguments %j are names, or objects with a name; the first of two with the same name counts", (written, expected) => {
     const { prompt, diagnostics } = parsePromptFile(`---\narguments: ${written}\n---\nText`, "p.md");
     expect([prompt.arguments, diagnostics]).toEqual([expected, []]);
   });
@@ -128,7 +128,7 @@ describe("arguments are filled in", () => {
     ["empty quotes", "<$0><$1>", "'' b", [], "<><b>"],
     ["an unclosed quote", "<$0>", "'a b", [], "<a b>"],
     ["quotes inside a word", "<$0>", "a'b c'd", [], "<ab cd>"],
-    ["a name that is no word", "$.* $0", "x", [".*", "a|b", "("], "$.* x"],
+    ["a name that is not a word", "$.* $0", "x", [".*", "a|b", "("], "$.* x"],
     ["a name of every object", "$constructor $0", "x", [], "$constructor x"],
     ["dollars in an argument", "$0", "$1$&$ARGUMENTS", [], "$1$&$ARGUMENTS"],
   ] as const)("%s", (_what, body, argumentsText, names, expected) => {

@@ -55,7 +55,7 @@ describe("a wrong value is an error and counts for less, never for more", () => 
     ["null", { tools: null }, { tools: [] }],
     ["resources that are text", { resources: "resources/x.ts" }, { resources: [] }],
     ["a resource in place", { resources: [{ uri: "x:y" }, "a.ts"] }, { resources: ["a.ts"] }],
-    ["an entry that is no path", { prompts: ["a.md", 5, { name: "x" }] }, { prompts: ["a.md"] }],
+    ["an entry that is not a path", { prompts: ["a.md", 5, { name: "x" }] }, { prompts: ["a.md"] }],
     ["an entry that is neither path nor tool", { tools: [["x"], "a.json"] }, { tools: ["a.json"] }],
     ["enabled as text", { enabled: "true" }, { enabled: false }],
     ["an unknown promptMode", { promptMode: "lazy" }, {}],
@@ -141,7 +141,7 @@ describe("no manifest", () => {
     expect(diagnostics).toMatchObject([{ severity: "error", code, file }]);
   });
 
-  test("comes of the manifest of an Alexa skill, which is no fault", () => {
+  test("the manifest of an Alexa skill is ignored without an error", () => {
     const { manifest, diagnostics } = parse({ manifest: { publishingInformation: { locales: {} }, manifestVersion: "1.0" } });
     expect(manifest).toBeUndefined();
     expect(diagnostics).toMatchObject([{ severity: "info", code: "MANIFEST_FOREIGN" }]);

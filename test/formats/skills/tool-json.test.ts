@@ -145,7 +145,7 @@ describe("handlers of a tool's JSON file", () => {
     ["a request that is text", { http: "https://example.org" }],
     ["a request without a url", { http: { method: "GET" } }],
     ["another scheme", { http: { url: "file:///etc/passwd" } }],
-    ["a url that is none", { http: { url: "https://exa mple.org:x/" } }],
+    ["an invalid url", { http: { url: "https://exa mple.org:x/" } }],
     ["a host that the model would choose", { http: { url: "https://${path}/x" } }],
     ["a port that the model would choose", { http: { url: "https://example.org:${level}/x" } }],
     ["a url that the model would choose", { http: { url: "${path}" } }],
@@ -165,7 +165,7 @@ describe("handlers of a tool's JSON file", () => {
   });
 
   test.each([
-    ["an argument that is no parameter", { command: "x", args: ["${file}"] }, "TOOL_PLACEHOLDER_UNKNOWN"],
+    ["an argument that is not a parameter", { command: "x", args: ["${file}"] }, "TOOL_PLACEHOLDER_UNKNOWN"],
     ["a placeholder inside an argument", { command: "x", args: ["--p=${path}"] }, "TOOL_PLACEHOLDER_PARTIAL"],
     ["a placeholder inside stdin", { command: "x", stdin: "p: ${path}" }, "TOOL_PLACEHOLDER_PARTIAL"],
     ["a placeholder as command", { command: "${path}" }, "TOOL_PLACEHOLDER_UNUSED"],

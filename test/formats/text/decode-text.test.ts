@@ -31,7 +31,7 @@ test.each([
   ["after other characters", [...utf8.encode("ä🌳"), 0xc0, 0x61], "ä🌳\uFFFDa", 6],
   ["a character cut off at the end", [0x61, 0xf0, 0x9f, 0x8c], "a\uFFFD", 1],
   ["half a pair of surrogates", [0x61, 0xed, 0xa0, 0x80], "a\uFFFD\uFFFD\uFFFD", 1],
-])("replaces what is no UTF-8 and names the first byte: %s", (_what, bytes, text, offset) => {
+])("invalid UTF-8 is replaced, and the offset of the first byte is reported: %s", (_what, bytes, text, offset) => {
   const decoded = decode(bytes);
   expect(decoded).toMatchObject({ text, codes: ["TEXT_NOT_UTF8"] });
   expect(decoded.messages[0]).toContain(`byte ${offset};`);

@@ -78,7 +78,7 @@ describe("a .git in a skill whose signature is required", () => {
 describe("files that desktops leave behind and no signature covers", () => {
   const names = [".DS_Store", "Thumbs.db", "desktop.ini"];
 
-  test("are no resources", async () => {
+  test("desktop files are not resources", async () => {
     const { folder, kit } = await openSigned();
     for (const name of names) put(join(folder, name), "a stranger's");
     expect(kit.skill("greeter").trust?.status).toBe("signed");

@@ -119,7 +119,7 @@ export async function attackWatcher(attack: Attack): Promise<AttackOutcome> {
       await new Promise(setImmediate);
     }
     const exchanges = await exchanger.stop();
-    // What was undone faster than a watcher reports it may have been looked at halfway; nobody changes it again from here on.
+    // A change that was undone before the watcher reported it may have been read halfway; from here on nothing changes it again.
     await kit.host.reload();
     await poll("the signed skill serves again", async () => {
       successes.push(...(await useAll(kit)));

@@ -90,7 +90,7 @@ function steps(a: string, b: string, pause: number): string {
     let n = 0, ends = false;
     process.stdin.on("end", () => { ends = true; }).resume();
     const rename = (from, to) => {
-      // Windows refuses while somebody has a file below it open.
+      // Windows refuses while another process has a file below the folder open.
       for (let tries = 0; ; tries++) try { return renameSync(from, to); } catch (error) { if (tries > 100) throw error; }
     };
     const exchange = () => {

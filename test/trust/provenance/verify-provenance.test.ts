@@ -13,7 +13,7 @@ function statement(changes: object = {}): object {
     _type: "https://in-toto.io/Statement/v1",
     subject: [{ name: "pkg:npm/%40acme/skills@1.0.0", digest: { sha512: tarball.toString("hex") } }],
     predicateType: "https://slsa.dev/provenance/v1",
-    predicate: { buildDefinition: { externalParameters: { workflow: { repository: "https://github.com/somebody/else" } } } },
+    predicate: { buildDefinition: { externalParameters: { workflow: { repository: "https://github.com/another/project" } } } },
     ...changes,
   };
 }
@@ -35,7 +35,7 @@ const where = {
   issuer: "https://token.actions.githubusercontent.com",
 };
 
-test("provenance says where a package was built, by its certificate and not by its own words", async () => {
+test("provenance takes the build's origin from the certificate and not from the package's claims", async () => {
   expect(await verify(sigstore.attest(statement()))).toEqual({ kind: "verified", ...where });
   const { bundle } = sigstore.attest(statement({ predicateType: "https://slsa.dev/provenance/v0.2" }));
   expect(await verifyProvenance(bundle, subject, { trustRoot })).toMatchObject({ kind: "verified" });
@@ -116,7 +116,7 @@ describe("provenance is refused that", () => {
       "PROVENANCE_IDENTITY",
     ],
     [
-      "is no bundle of any kind",
+      "is not a bundle",
       () =>
         edited((bundle) => {
           Object.assign(bundle, { verificationMaterial: undefined });
@@ -146,7 +146,7 @@ test("a rule can ask for provenance, for a repository and for a workflow", async
   expect(await codeOf(attestation, rule({ workflow: ".github/workflows/test.yml" }))).toBe("PROVENANCE_RULE");
 });
 
-test("what is no attestation at all says nothing, and breaks nothing", async () => {
+test("an invalid attestation is ignored", async () => {
   for (const value of [
     null,
     7,

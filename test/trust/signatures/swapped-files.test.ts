@@ -49,7 +49,7 @@ describe("what runs is what was checked when", () => {
     expect(await kit.says("greet")).toBe("late");
   });
 
-  test("a module is required or added that nobody signed", async () => {
+  test("an unsigned module is required or added", async () => {
     const required = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`;
     const { folder, kit } = await openSigned({
       ...greeterFiles(),
@@ -146,7 +146,7 @@ describe("while a signed skill is being worked on", () => {
     expect(await says(kit, "greet")).toBe("hello");
   });
 
-  test("a skill that goes is gone, signed or not", async () => {
+  test("a removed skill stops serving, signed or not", async () => {
     const { root, folder } = await signedGreeter(alice);
     const kit = await openWatched(root);
     await kit.change(() => rmSync(folder, { recursive: true }), { until: ({ removed }) => removed.length > 0 });
