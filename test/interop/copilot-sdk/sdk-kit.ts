@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -12,6 +11,7 @@ import {
   type ScriptedReply,
   startScriptedModel,
 } from "../../doubles/scripted-model.ts";
+import { installPeer } from "../install-peer.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the SDK has its own lock file, so its types are not always installed
 export type Sdk = any;
@@ -20,8 +20,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 
 /** The official SDK from npm, installed from the lock file in this folder if it is missing. */
 async function loadSdk(): Promise<Sdk> {
-  const entry = join(here, "node_modules/@github/copilot-sdk/dist/index.js");
-  if (!existsSync(entry)) execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: here, stdio: "pipe" });
+  const entry = installPeer(here, "node_modules/@github/copilot-sdk/dist/index.js");
   return import(pathToFileURL(entry).href);
 }
 

@@ -1,7 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installPeer } from "../install-peer.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -10,11 +9,8 @@ export function findRealServer(): { readonly path: string | undefined; readonly 
   if (process.platform !== "linux" || process.arch !== "x64") {
     return { path: undefined, reason: "the lock file names the server for Linux on x64" };
   }
-  const path = join(here, "node_modules/@github/copilot-language-server-linux-x64/copilot-language-server");
-  if (existsSync(path)) return { path, reason: "" };
   try {
-    execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: here, stdio: "pipe", timeout: 280_000 });
-    return { path, reason: "" };
+    return { path: installPeer(here, "node_modules/@github/copilot-language-server-linux-x64/copilot-language-server"), reason: "" };
   } catch (error) {
     const why = String((error as { stderr?: unknown }).stderr ?? error)
       .split("\n")

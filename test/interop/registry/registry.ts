@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installPeer } from "../install-peer.ts";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 
@@ -18,8 +19,7 @@ export interface Registry extends AsyncDisposable {
 
 /** Starts verdaccio, installed from the lock file in this folder if it is missing. It has no upstream registry. */
 export async function startRegistry(): Promise<Registry> {
-  const bin = join(here, "node_modules/verdaccio/bin/verdaccio");
-  if (!existsSync(bin)) execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: here, stdio: "pipe" });
+  const bin = installPeer(here, "node_modules/verdaccio/bin/verdaccio");
   const scratch = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-registry-")));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/`;
