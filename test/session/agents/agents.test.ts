@@ -168,6 +168,7 @@ describe("tools that differ by model", () => {
     "gpt-*": { excludedTools: ["lint"] },
     "gpt-5*": { editingStyle: "patch", toolSearch: { deferThreshold: 2 } },
     "*-mini": { availableTools: ["view"] },
+    "o?": { excludedTools: ["view"] },
   };
   const editors = sourceOf(
     "builtin",
@@ -182,6 +183,8 @@ describe("tools that differ by model", () => {
     ["claude", ["edit", "edit_file", "view", "git-log", "lint"]],
     ["gpt-4.1", ["edit", "edit_file", "view", "git-log", "format"]],
     ["other-mini", ["view"]],
+    ["o3", ["edit", "edit_file", "git-log", "lint", "format"]],
+    ["o30", ["edit", "edit_file", "view", "git-log", "lint"]],
   ])("the options of a model's tools: %s", (model, expected) => {
     expect(names(of(model))).toEqual(expected);
   });
