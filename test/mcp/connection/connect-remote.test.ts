@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
 import { text } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { HostError } from "../../../src/base/errors.ts";
 import type { ServerAuth } from "../../../src/mcp/oauth/credentials.ts";
 import { patience } from "../../slowness.ts";
@@ -137,15 +137,26 @@ describe("a remote server in use", () => {
     });
     void connection.callTool("confirm", {}, { context }).catch(() => {});
     await until(() => isAsked, "the user is asked");
-    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
-    const before = timers();
+    // Only intervals of this test: what else the process waits for does not count.
+    const intervals = new Set<unknown>();
+    const { setInterval: start, clearInterval: end } = globalThis;
+    vi.spyOn(globalThis, "setInterval").mockImplementation(((...args: Parameters<typeof start>) => {
+      const timer = start(...args);
+      intervals.add(timer);
+      return timer;
+    }) as typeof start);
+    vi.spyOn(globalThis, "clearInterval").mockImplementation((timer) => {
+      intervals.delete(timer);
+      end(timer);
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
     await stop(server);
     // The first request may still go out over a connection that is kept open.
     for (const codes of [["MCP_CLOSED", "MCP_NOT_RUN"], ["MCP_NOT_RUN"]])
       expect(codes).toContain((await failure(connection.callTool("echo", { text: "x" }))).code);
-    expect(timers()).toBeGreaterThan(before);
+    expect(intervals.size).toBeGreaterThan(0);
     await connection[Symbol.asyncDispose]();
-    expect(timers()).toBe(before);
+    expect(intervals.size).toBe(0);
   });
 
   test("that sends more than is read fails that call, however it sends it", async () => {
