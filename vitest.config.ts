@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { patience } from "./test/slowness.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -13,6 +14,29 @@ export const soaks: string[] = ["test/**/*.soak.test.ts"];
 
 /** Tests that replace a module of Node.js with `vi.mock`: these need modules of their own. */
 const mocking = ["test/io/file-lock.test.ts", "test/io/file-log.test.ts", "test/io/watch-limit.test.ts"];
+
+/** Files that take longest. They start first, so that none of them runs alone at the end. */
+const longest = [
+  "test/contract/broken-skills.test.ts",
+  "test/session/permissions/shell-deny.test.ts",
+  "test/servers/mcp/http-attacks.test.ts",
+  "test/trust/admission/exchanges.test.ts",
+  "test/io/module-matrix.test.ts",
+  "test/contract/linear-time.test.ts",
+  "test/servers/copilot/listening.test.ts",
+  "test/mcp/connection/connect-local.test.ts",
+  "test/cli/hostile-checkout.test.ts",
+  "test/docs/samples.test.ts",
+  "test/cli/process.test.ts",
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification): boolean => longest.some((file) => moduleId.endsWith(`/${file}`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   resolve: {
@@ -33,6 +57,7 @@ export default defineConfig({
     testTimeout: patience(30_000),
     hookTimeout: patience(30_000),
     expect: { poll: { timeout: patience(20_000), interval: 20 } },
+    sequence: { sequencer: LongestFirst },
     slowTestThreshold: 2_000,
     reporters: ["dot"],
     // What a test prints is shown if it fails.

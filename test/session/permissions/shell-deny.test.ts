@@ -19,7 +19,7 @@ const deny = ["read(secret/**)", "read(~/.ssh/**)"];
 describe.skipIf(!hasBash)("no command line reads files that rules protect", () => {
   test.each([
     ["written by hand", leakingLines],
-    ["assembled", assembleLeaks(120, 7)],
+    ["assembled", assembleLeaks(60, 7)],
   ] as const)(
     "no line reads protected files: %s",
     (_name, lines) => {
