@@ -183,7 +183,7 @@ describe("tools that differ by model", () => {
     ["claude", ["edit", "edit_file", "view", "git-log", "lint"]],
     ["gpt-4.1", ["edit", "edit_file", "view", "git-log", "format"]],
     ["other-mini", ["view"]],
-    ["o3", ["edit", "edit_file", "git-log", "lint", "format"]],
+    ["o3", ["edit", "edit_file", "git-log", "format", "lint"]],
     ["o30", ["edit", "edit_file", "view", "git-log", "lint"]],
   ])("the options of a model's tools: %s", (model, expected) => {
     expect(names(of(model))).toEqual(expected);
