@@ -23,10 +23,18 @@ function runWithin(openFiles: number, cwd: string, argv: readonly string[]): End
 }
 
 // Windows has no such limit, and no sh.
-test.skipIf(process.platform === "win32").each([
-  ["before the command line is loaded", 19, "skillhost cannot be started: EMFILE: "],
-  ["while a command is loaded", 22, "EMFILE: "],
-])("a limit on open files that is reached %s ends it with one line that says what to do", (_when, openFiles, begin) => {
+const isWindows = process.platform === "win32";
+// Node.js itself holds files open, how many depends on its version: with one more it can read one of ours at a time.
+const own = isWindows ? 0 : Number(spawnSync(process.execPath, ["-p", 'fs.openSync("/dev/null")'], { encoding: "utf8" }).stdout);
+// From Node.js 22 on, modules are read one after the other: a command loads with a single file.
+const readsAtOnce = Number(process.versions.node.split(".")[0]) < 22;
+
+test
+  .skipIf(isWindows)
+  .each([
+    ["before the command line is loaded", own + 1, "skillhost cannot be started: EMFILE: "],
+    ...(readsAtOnce ? ([["while a command is loaded", own + 4, "EMFILE: "]] as const) : []),
+  ])("a limit on open files that is reached %s ends it with one line that says what to do", (_when, openFiles, begin) => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
   const { code, stdout, stderr } = runWithin(openFiles, place.path, ["list"]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -34,9 +42,9 @@ test.skipIf(process.platform === "win32").each([
   expect(stderr.startsWith(`error: ${begin}`)).toBe(true);
 });
 
-test.skipIf(process.platform === "win32")("with --json, an answer says the same", () => {
+test.skipIf(isWindows || !readsAtOnce)("with --json, an answer says the same", () => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
-  const { code, stdout } = runWithin(22, place.path, ["list", "--json"]);
+  const { code, stdout } = runWithin(own + 4, place.path, ["list", "--json"]);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "EMFILE", message: expect.stringContaining("ulimit -n 4096") } });
 });
