@@ -33,7 +33,7 @@ test
   .skipIf(isWindows)
   .each([
     ["before the command line is loaded", own + 1, "skillhost cannot be started: EMFILE: "],
-    ...(readsAtOnce ? ([["while a command is loaded", own + 4, "EMFILE: "]] as const) : []),
+    ...(readsAtOnce ? [["while a command is loaded", own + 4, "EMFILE: "] as const] : []),
   ])("a limit on open files that is reached %s ends it with one line that says what to do", (_when, openFiles, begin) => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
   const { code, stdout, stderr } = runWithin(openFiles, place.path, ["list"]);
