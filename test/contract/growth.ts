@@ -11,7 +11,7 @@ export function growsTooFast(run: (text: string) => unknown, part: string, lengt
     const before = lengths[index - 1]!;
     const allowed = 3 ** Math.log2(length / before);
     const ratio = (): number => times[index]! / Math.max(times[index - 1]!, measurable);
-    for (let again = 0; again < 3 && ratio() > allowed; again++) {
+    for (let again = 0; again < 10 && ratio() > allowed; again++) {
       times[index - 1] = Math.max(times[index - 1]!, timeOf(run, part, before));
       times[index] = Math.min(times[index]!, timeOf(run, part, length));
     }
