@@ -52,7 +52,7 @@ export default defineConfig({
     setupFiles: ["test/setup.ts"],
     execArgv: ["--expose-gc"],
     // Files wait for child processes and watchers much of their time.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: availableParallelism() + 2,
     // Deadlines, and no measurements: on a busy machine they are longer.
     testTimeout: patience(30_000),
     hookTimeout: patience(30_000),

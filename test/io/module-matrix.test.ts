@@ -32,7 +32,7 @@ describe("what a module may be written with", () => {
 });
 
 describe("every kind of edit takes effect", () => {
-  const groups = groupBy(sampled(reloadCases(), 13));
+  const groups = groupBy(sampled(reloadCases(), 23));
 
   test.each([...groups])("%s, with the kinds of helpers", async (_name, cases) => {
     for (const [index, reload] of cases.entries()) {
