@@ -23,7 +23,7 @@ interface Lines {
 }
 
 /**
- * Reads the YAML of most front matter about twenty times as fast as the YAML parser, with the same result: `key: text` lines,
+ * Reads the YAML of most front matter about ten times as fast as the YAML parser, with the same result: `key: text` lines,
  * lists and mappings of such texts one level below, and block texts with a single indentation. Undefined: the text has other
  * syntax, so the YAML parser must read it.
  */
