@@ -41,8 +41,8 @@ for (const [when, openFiles, begin, isPossible] of limits) {
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/^[^\n]*too many open files, open '[^\n]*'[^\n]*"ulimit -n 4096"[^\n]*\n$/);
     expect(stderr.startsWith(`error: ${begin}`)).toBe(true);
-  },
-);
+  });
+}
 
 test.skipIf(isWindows || !readsAtOnce)("with --json, an answer says the same", () => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
