@@ -2,6 +2,7 @@ import { fstatSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { isatty } from "node:tty";
+import { setFlagsFromString } from "node:v8";
 import { toError } from "../base/errors.ts";
 import { onAbort, waitFor } from "../base/wait-for.ts";
 
@@ -158,4 +159,17 @@ export interface CliIo {
   ask?(question: string, signal: AbortSignal): Promise<string>;
   /** Reports uncaught errors of skill code, which may outlive its calls. */
   onStrayError?(listener: (error: Error) => void): Disposable;
+}
+
+/**
+ * Keeps the young generation of the heap at its initial size. Loading creates many short-lived objects, for which V8 would enlarge it
+ * permanently: 40 MB for a runtime that mostly waits.
+ */
+export function keepHeapSmall(): void {
+  setFlagsFromString("--semi-space-growth-factor=1");
+}
+
+/** Lets V8 grow the young generation: faster for continuous work. */
+export function letHeapGrow(): void {
+  setFlagsFromString("--semi-space-growth-factor=2");
 }

@@ -1,5 +1,4 @@
-import { createProcessIo } from "./process-io.ts";
-import { keepHeapSmall } from "./small-heap.ts";
+import { createProcessIo, keepHeapSmall } from "./process-io.ts";
 
 const { io, leave } = createProcessIo(process);
 const argv = process.argv.slice(2);

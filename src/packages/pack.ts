@@ -10,8 +10,7 @@ import { findPackageSkills, readManifest } from "../skills/store/package-skills.
 import { checkPacked } from "./check-packed.ts";
 import { type UnpackedTarball, unpackTarball } from "./inspect-tarball.ts";
 import type { NpmOptions } from "./npm-options.ts";
-import { completeManifest } from "./package-manifest.ts";
-import { leftOf, type PackOptions } from "./packed-files.ts";
+import { completeManifest, leftOf, type PackOptions } from "./packed-files.ts";
 import type { ReadSkill } from "./read-skill-folder.ts";
 
 export interface PackedPackage {

@@ -23,7 +23,7 @@ function agent(...args: string[]): ReturnType<typeof runCli> {
 
 const call = { id: "call-0", name: "greet", arguments: { name: "Ada" } };
 
-test("prints what the server's model says, with the calls of the skills' tools beside", async () => {
+test("prints the answer of the server's model and the calls of the skills' tools", async () => {
   backend.answer({ toolCalls: [call] }, { content: "She was greeted." });
   const { code, stdout, stderr } = await agent("--allow", "greet");
   expect({ code, stdout }).toEqual({ code: 0, stdout: "She was greeted.\n" });
@@ -35,7 +35,7 @@ test("prints what the server's model says, with the calls of the skills' tools b
   expect(offered).not.toContain("view");
 });
 
-test("denies calls that are not allowed, and says how to allow them", async () => {
+test("denies calls that are not allowed and prints how to allow them", async () => {
   backend.answer({ toolCalls: [call] }, { content: "That was not to be." });
   const { code, stdout, stderr } = await agent();
   expect({ code, stdout }).toEqual({ code: 0, stdout: "That was not to be.\n" });
@@ -72,7 +72,7 @@ test("agent reports that the user is not signed in", async () => {
   expect(stderr).toContain("No user is signed in to GitHub Copilot (NotSignedIn).");
 });
 
-test("says what is wrong with how it is used", async () => {
+test("reports wrong usage", async () => {
   expect(await runCli(["agent", " "], { cwd: place.path })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("The prompt is empty"),

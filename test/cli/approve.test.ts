@@ -75,7 +75,7 @@ describe("approve", () => {
     expect((await run(at, ["approve", "fickle"], { isTTY: true, answer: () => answer })).code).toBe(code);
   });
 
-  test("names the servers that there are, and says so when one cannot be known", async () => {
+  test("lists the configured servers and reports an unknown name", async () => {
     const at = setting();
     const unknown = await run(at, ["approve", "fickel", "--json"]);
     expect(unknown.code).toBe(1);

@@ -68,14 +68,14 @@ test.each([
   expect(stderr).toContain(said);
 });
 
-test("denies a call when the user cannot be asked, and says how to allow it", async () => {
+test("denies a call when it cannot ask the user, and prints how to allow it", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["call", "greet", "{}"], { cwd: place.path });
   expect(code).toBe(1);
   expect(stderr).toContain("Allow it with --yes.");
 });
 
-test("asks on a terminal, showing the tool, where it comes from and its arguments", async () => {
+test("asks on a terminal and shows the tool, its source and its arguments", async () => {
   using place = workplace(files);
   const questions: string[] = [];
   const answering = (answer: string) => (question: string) => {

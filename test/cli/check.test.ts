@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runCli, skillDocument, toolModule, workplace } from "./run-cli.ts";
 
-test("passes skills that have nothing wrong, and says how many it looked at", async () => {
+test("passes valid skills and prints how many it checked", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": toolModule("hello", "Hello") });
   expect(await runCli(["check"], { cwd: place.path })).toEqual({
     code: 0,
@@ -32,7 +32,7 @@ test("with --run it loads the modules of a folder that is trusted, and finds wha
   expect(run.stdout).not.toContain("--run");
 });
 
-test("says how files in Python become tools, and that nothing ran them", async () => {
+test("explains how Python files become tools, and that it did not run them", async () => {
   using place = workplace({
     "skills/a/skill.json": '{ "name": "a", "description": "Counts words. Use it for texts." }',
     "skills/a/tools/count.py": "def broken(:",
@@ -52,7 +52,7 @@ test("reports, as list does, a skill with more files than clients receive", asyn
   }
 });
 
-test("checks skills that lie several levels deep, says where they are, and list says so, too", async () => {
+test("checks skills in deeper folders and names those folders, as list does", async () => {
   using place = workplace({
     "cookbook/tools/web/fetch/SKILL.md": skillDocument("fetch"),
     "cookbook/tools/web/parse/SKILL.md": skillDocument("other-name"),

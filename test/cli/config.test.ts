@@ -67,7 +67,7 @@ test("names an unknown key and a value of the wrong type with their places", asy
   expect(JSON.parse(asJson.stdout).diagnostics).toHaveLength(3);
 });
 
-test("says what is wrong with a policy for clashes, which the host checks", async () => {
+test("reports an invalid conflict policy, which the host checks", async () => {
   using place = workplace({ "skillhost.json": '{"conflicts": "sometimes"}' });
   const { code, stderr } = await runCli(["list"], { cwd: place.path });
   expect(code).toBe(2);
@@ -89,7 +89,7 @@ test.each([
 describe("a configuration that was only found", () => {
   const debug = { logLevel: "debug", logFile: "../outside.log" };
 
-  test("sets no log file, and says so at the place", async () => {
+  test("does not set a log file, and reports the position of the key", async () => {
     using place = workplace({ "p/skillhost.json": JSON.stringify(debug, undefined, 2), "p/skills/b/SKILL.md": skillDocument("b") });
     const { code, stderr } = await runCli(["list"], { cwd: place.at("p") });
     expect({ code, hasLog: existsSync(place.at("outside.log")) }).toEqual({ code: 0, hasLog: false });
@@ -111,7 +111,7 @@ describe("a configuration that was only found", () => {
     expect([text.includes('"debug"'), text.includes("pwned")]).toEqual([true, false]);
   });
 
-  test.each(["sessionsDirectory", "workingDirectory"])("keeps %s inside the project, with links followed", async (key) => {
+  test.each(["sessionsDirectory", "workingDirectory"])("confines %s to the project after resolving links", async (key) => {
     using place = workplace({ "p/.git/HEAD": "", "p/inside/x": "", "outside/x": "" });
     symlinkSync(place.at("outside"), place.at("p/link"), "dir");
     symlinkSync(place.at("nowhere"), place.at("p/dangling"), "dir");

@@ -5,7 +5,7 @@ import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cl
 const files = { "skills/greeter/SKILL.md": skillDocument("greeter"), "skills/greeter/tools/hello.ts": toolModule("hello", "Hello") };
 const terminal = { isTTY: true, env: { NO_COLOR: "1" } };
 
-test("says what is loaded, then each change in one line: when, what, why, how long", async () => {
+test("prints what is loaded, then one line per change: time, name, reason, duration", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   expect(await dev.line(() => true)).toBe("greeter  active  skills/greeter");
@@ -112,7 +112,7 @@ test("with --watch never loads, prints and ends; a fault makes the exit code 1",
   expect(bad.stdout).toContain("error MODULE_SYNTAX");
 });
 
-test("with --watch auto keeps watching only on a terminal", async () => {
+test("with --watch auto watches only on a terminal", async () => {
   using place = workplace(files);
   expect((await runCli(["dev", "--watch", "auto"], { cwd: place.path })).code).toBe(0);
   const dev = startCli(["dev", "--watch", "auto"], { cwd: place.path, ...terminal });

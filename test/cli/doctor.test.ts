@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { checkFolders, checkMachine, supportedNode } from "../../src/cli/check-machine.ts";
+import { checkFolders, checkMachine, supportedNode } from "../../src/cli/commands/doctor.ts";
 import { patience } from "../slowness.ts";
 import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
 
@@ -104,7 +104,7 @@ describe("for each MCP server the steps that show where it fails", () => {
     expect(JSON.stringify([data, diagnostics])).not.toContain("hunter2");
   });
 
-  test("those that are not started say why", async () => {
+  test("a server that is not started has a reason", async () => {
     const { code, data, codes } = await examine({
       fill: { url: "" },
       off: { command: "x", disabled: true },

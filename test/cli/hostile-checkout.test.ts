@@ -85,7 +85,7 @@ test("the table below has every command that there is", () => {
 });
 
 describe.each(places)("in an untrusted checkout, configured by %s,", (place) => {
-  test.each(all)("%s: %s runs nothing of it and writes nothing outside of it", async (kind, argv) => {
+  test.each(all)("%s: %s runs none of its code and writes nothing outside its folder", async (kind, argv) => {
     using hostile = checkout(place);
     const before = hostile.outside();
     const done = await runCli(argv.split(" "), { cwd: hostile.folder, isTrusted: false });
@@ -174,7 +174,7 @@ describe("consent is given", () => {
     expect(configured.ran()).toEqual([]);
   });
 
-  test("by naming a configuration, for what it says", async () => {
+  test("by naming a configuration, for the paths in it", async () => {
     const hostile = checkout();
     renameSync(join(hostile.folder, "skillhost.json"), join(hostile.folder, "named.json"));
     const done = await runCli(["--config", "named.json", "--skills", "x/node_modules/disguised", "call", "disguised", "{}", "--yes"], {
@@ -204,7 +204,7 @@ describe("consent is given", () => {
   });
 });
 
-test("a runtime for the Copilot SDK creates a session without untrusted code, and says so", async () => {
+test("a runtime for the Copilot SDK creates a session without untrusted code and reports it", async () => {
   using hostile = checkout();
   const before = hostile.outside();
   const served = await createAndCall(hostile, []);

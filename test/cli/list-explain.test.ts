@@ -41,7 +41,7 @@ test("list --json prints the same as data", async () => {
   expect(diagnostics.map((diagnostic: { code: string }) => diagnostic.code)).toContain("MODULE_SYNTAX");
 });
 
-test("says how to begin where there is nothing", async () => {
+test("prints how to begin in an empty folder", async () => {
   using place = workplace();
   const { code, stdout, stderr } = await runCli(["list"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 0, stdout: "0 skills, 0 tools.\n" });

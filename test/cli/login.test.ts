@@ -46,7 +46,7 @@ async function openPrinted(running: ReturnType<typeof startCli>, came: (url: str
 }
 
 describe("login", () => {
-  test("prints where to sign in, waits for the browser, and says what there is", async () => {
+  test("prints the sign-in URL, waits for the browser, and lists what the server offers", async () => {
     const { run, place } = await setting();
     const { code, stdout, stderr } = await run(["login", "notes"]);
     expect(stdout).toBe("Signed in to notes, which has 2 tools.\n");
@@ -55,7 +55,7 @@ describe("login", () => {
     expect(readdirSync(place.at("home/oauth"))).toHaveLength(1);
   });
 
-  test("asks for nothing while the last sign-in is valid, and signs in again with --again", async () => {
+  test("does not ask while the last sign-in is valid, and signs in again with --again", async () => {
     const { run, authorization } = await setting();
     await run(["login", "notes"]);
     const { code, stdout, stderr } = await run(["login", "notes"]);
@@ -87,7 +87,7 @@ describe("login", () => {
     expect(code).toBe(0);
   });
 
-  test("fails when the user declines, and says so", async () => {
+  test("fails with a message when the user declines", async () => {
     const { run, authorization } = await setting();
     authorization.decline = "access_denied";
     const { code, stderr } = await run(["login", "notes"]);

@@ -54,7 +54,7 @@ test("the list of MCP servers shows no value of the environment", async () => {
   for (const { stdout, stderr } of runs) expect(stdout + stderr).not.toContain("hunter2");
 });
 
-test("a file that cannot be read at all is a wrong usage, and says what is wrong where", async () => {
+test("an unreadable file is wrong usage, with the position of the error", async () => {
   using place = workplace({ "broken.json": '{ "mcpServers": { ', "other.json": '{ "name": "x" }' });
   const missing = await runCli(["list", "--mcp-config", "nope.json"], { cwd: place.path });
   expect(missing.code).toBe(2);

@@ -15,7 +15,7 @@ function post(url: string, body: object, headers: Readonly<Record<string, string
   return fetch(url, { method: "POST", headers: all, body: JSON.stringify(body) });
 }
 
-test("serves over HTTP until it is interrupted, and says where", async () => {
+test("serves over HTTP until it is interrupted, and prints the URL", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--yes"], { cwd: place.path });
   const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("Serving MCP at")))?.[0] ?? "";
@@ -33,7 +33,7 @@ test("serves over HTTP until it is interrupted, and says where", async () => {
   await expect(post(url, initialize)).rejects.toThrow();
 });
 
-test("needs no token where the user says so, on this machine only", async () => {
+test("needs no token with the user's consent, on this machine only", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--no-token"], { cwd: place.path });
   const url = /http:\S+/.exec(await cli.line(() => true))?.[0] ?? "";

@@ -43,7 +43,7 @@ test("makes a tool in the only skill there is, or in the one that is named", asy
   expect(unknown.stderr).toContain('Skill "bb" does not exist. Did you mean "b"?');
 });
 
-test("says that a manifest with a list of tools must name the new one", async () => {
+test("reports that a manifest with a list of tools must name the new tool", async () => {
   using place = workplace({ "skills/a/skill.json": '{"name": "a", "tools": []}' });
   const { stderr } = await runCli(["new", "tool", "wave"], { cwd: place.path });
   expect(stderr).toContain('Add "tools/wave.ts" to "tools" in skills/a/skill.json.');

@@ -35,7 +35,7 @@ const limits: readonly (readonly [when: string, openFiles: number, begin: string
 ];
 
 for (const [when, openFiles, begin, isPossible] of limits) {
-  test.skipIf(isWindows || !isPossible)(`a limit on open files that is reached ${when} ends it with one line that says what to do`, () => {
+  test.skipIf(isWindows || !isPossible)(`the limit on open files, reached ${when}, ends it with one line that names the remedy`, () => {
     using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
     const { code, stdout, stderr } = runWithin(openFiles, place.path, ["list"]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -44,7 +44,7 @@ for (const [when, openFiles, begin, isPossible] of limits) {
   });
 }
 
-test.skipIf(isWindows || !readsAtOnce)("with --json, an answer says the same", () => {
+test.skipIf(isWindows || !readsAtOnce)("with --json, the answer has the same message", () => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
   const { code, stdout } = runWithin(own + 4, place.path, ["list", "--json"]);
   expect(code).toBe(1);

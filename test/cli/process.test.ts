@@ -59,7 +59,7 @@ test("ends when the reader of its output has gone", async () => {
   expect(await closed).toEqual([0, null]);
 });
 
-test("keeps running when a skill's code fails outside of any call, and says so", async () => {
+test("continues and reports when a skill's code fails outside a call", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
   const next = linesOf(child);
@@ -126,7 +126,7 @@ export default { name: "shout", description: "Prints.", handler: () => { console
   for (const text of ["LOADED", "WRITTEN", "CALLED", "AGAIN"]) expect(called.stderr).toContain(text);
 });
 
-test.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0"])("Node.js %s gets one line that says what is needed", async (version) => {
+test.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0"])("Node.js %s prints one line that names the required version", async (version) => {
   using place = workplace();
   const pretend = `data:text/javascript,Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
   const child = spawn(process.execPath, ["--import", pretend, built.bin, "list", "--json"], { cwd: place.path });

@@ -47,7 +47,7 @@ test("tools that are kept from an agent are kept from the run", async () => {
   expect(tools).not.toContain("wave");
 });
 
-test("an agent is found by its file's name, its title, or as a file; what has no effect is said", async () => {
+test("finds an agent by its file name, its title or its path, and reports fields without effect", async () => {
   const byTitle = await run("--agent", "release manager");
   expect(byTitle.system).toContain("You release.");
   expect(byTitle.stderr).toMatch(/release\.agent\.md:5:\d+ warning AGENT_KEY_UNSUPPORTED /);

@@ -48,7 +48,7 @@ test("streams the answer to stdout, and shows the calls with their time on stder
   expect(endpoint.requests[1]?.body.messages.at(-1)).toEqual({ role: "tool", tool_call_id: "c1", content: "Hello Ada" });
 });
 
-test("prints the first words before the model has said the last", async () => {
+test("prints the first words before the model's last ones arrive", async () => {
   const gate = createGate();
   const first = sse({ choices: [{ index: 0, delta: { role: "assistant", content: "First.\n" } }] });
   const last = sse({ choices: [{ index: 0, delta: { content: "Last." }, finish_reason: "stop" }] });
@@ -61,13 +61,13 @@ test("prints the first words before the model has said the last", async () => {
   expect((await cli.done).stdout).toBe("First.\nLast.\n");
 });
 
-test("without --stream asks for the answer as a whole", async () => {
+test("without --stream requests the complete answer", async () => {
   const { endpoint, setup, argv } = await stage(chatAnswer({ content: "Whole." }));
   expect(await runCli([...argv, "--no-stream"], setup)).toEqual({ code: 0, stdout: "Whole.\n", stderr: "" });
   expect(endpoint.requests[0]?.body.stream).toBeUndefined();
 });
 
-test("denies calls that are not allowed, and says how to allow them", async () => {
+test("denies calls that are not allowed and prints how to allow them", async () => {
   const { endpoint, setup, argv } = await stage(...turn);
   const { code, stderr } = await runCli(argv, setup);
   expect(code).toBe(0);
@@ -172,7 +172,7 @@ test("an empty prompt is wrong usage", async () => {
   expect((await runCli(["run", " ", "--model", "m"], setup)).code).toBe(2);
 });
 
-test("on a terminal, what a model says cannot command it", async () => {
+test("a model's text cannot send control sequences to a terminal", async () => {
   const { setup, argv } = await stage(chatStreamAnswer({ content: "\u001b[2Jcleared" }));
   expect((await runCli(argv, { ...setup, isTTY: true })).stdout).toBe("\\x1b[2Jcleared\n");
 });

@@ -16,7 +16,7 @@ test("an error of this package or of Node.js names no file of a skill", async ()
   expect(await describeStrayError(error)).toMatchObject({ message: "Unhandled error: It failed.", place: undefined });
 });
 
-test("the innermost file of a skill is named, and that of a package only if there is no other", async () => {
+test("names the innermost file of a skill, or of a package when the stack has no file of a skill", async () => {
   const inPackage = "parse (/work/node_modules/zod/index.js:3:4)";
   const inSkill = "async greet (file:///work/skills/greeter/tools/greet.ts:7:8)";
   expect((await describeStrayError(withFrames(`run (${own}:1:1)`, inPackage, inSkill))).message).toBe(

@@ -97,14 +97,14 @@ test("a newer version is shown with what is different about its tools", async ()
   expect((await run(["verify"])).code).toBe(0);
 });
 
-test("a policy that wants signatures keeps out what has none, before anything is installed", async () => {
+test("a policy that requires signatures rejects an unsigned package before anything is installed", async () => {
   place.write("project/skillhost.json", '{ "trust": { "policy": { "package": "require" } } }');
   const answer = await json(["add", skillTarball(), "--yes"]);
   expect([answer.code, answer.error?.code, answer.error?.message]).toEqual([1, "PACKAGE_REFUSED", expect.stringContaining("linter@1.0.0")]);
   expect(installed()).toEqual([]);
 });
 
-test("provenance that is required and is not there keeps a package out", async () => {
+test("a package without the required provenance is rejected", async () => {
   place.write("project/skillhost.json", '{ "trust": { "provenance": { "linter": "require" } } }');
   const answer = await json(["add", skillTarball(), "--yes"]);
   expect([answer.code, answer.error?.code, answer.error?.message]).toEqual([1, "PACKAGE_REFUSED", expect.stringContaining("provenance")]);

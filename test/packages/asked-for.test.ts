@@ -45,7 +45,7 @@ test("a project lists what its author put there, whatever npm installed, on the 
   expect(host.skills.map(({ name }) => name)).toEqual(["mine"]);
 });
 
-test("adding a package asks for its skills and taking it away ends that, and both are noted in package.json", async () => {
+test("adding a package requests its skills, removing it ends that, and package.json records both", async () => {
   const manifest = '{\n\t"name": "project",\n\t"version": "1.0.0",\n\t"skillhost": { "plugins": [] }\n}\n';
   place.write("project/package.json", manifest);
   expect((await run(["add", skillTarball(), "--yes"])).code).toBe(0);

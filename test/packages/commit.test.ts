@@ -154,7 +154,7 @@ async function killedEverywhere(): Promise<{ readonly moments: readonly Moment[]
 
 const relinked = (to: string): Record<string, string> => ({ "node_modules/relinked": `(link to ${to})` });
 
-test("wherever a process is killed, the next one finds a journal and takes back all of it, or all of it is done", async () => {
+test("wherever a process is killed, the next one finds a journal and undoes everything, or everything is done", async () => {
   const { moments, after } = await killedEverywhere();
   expect(moments.map(({ at }) => at)).toEqual(commitSteps);
   expect(after).toMatchObject({ ...relinked("../other"), "node_modules/updated/a.txt": "2", "package.json": "new manifest" });
@@ -175,7 +175,7 @@ test("a package is absent at a moment only if a journal is there, and both of it
   expect([isPending(absent[0]!.folder), texts.includes("1"), texts.includes("2")]).toEqual([true, true, true]);
 });
 
-test("wherever one is killed that takes back what another had begun, the third one takes back the rest", async () => {
+test("wherever a recovering process is killed, a third one undoes the rest", async () => {
   const { moments } = await killedEverywhere();
   const steps = new Set<string>();
   for (const first of moments.filter(({ at }) => at !== "settled")) {
@@ -228,7 +228,7 @@ test("a journal is not followed through a link", async () => {
   expect(readFileSync(join(outside, "x/a.txt"), "utf8")).toBe("theirs");
 });
 
-test("what others had staged and left is deleted, and so is nothing else", async () => {
+test("deletes only what other processes staged and left behind", async () => {
   const folder = project(before);
   const staging = await openStaging(folder);
   writeFileSync(join(staging.folder, "x"), "");

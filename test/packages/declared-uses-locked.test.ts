@@ -62,7 +62,7 @@ test("verify shows a change by its lines, and accepts a lock that was written be
   expect((await run(["verify"])).code).toBe(0);
 });
 
-test("a package's tool that sends a variable without declaring it is said to be left out before it is added", async () => {
+test("a tool that sends an undeclared variable is reported as left out before its package is added", async () => {
   const added = await run(["add", skillTarball("1.0.0", tool("https://lint.example/")), "--yes"]);
   expect(`${added.stdout}${added.stderr}`).toContain("TOOL_ENV_UNDECLARED");
   expect(`${added.stdout}${added.stderr}`).toContain("LINT_KEY");

@@ -19,7 +19,7 @@ async function inspect(packed: Buffer, limits: Partial<TarballLimits> = {}): Pro
   }
 }
 
-test("an ordinary tarball is fine, and says how much there is in it", async () => {
+test("accepts an ordinary tarball and returns its counts", async () => {
   expect(await inspect(tarball([{ path: "package", type: "5" }, good, { path: "package/a/b.md", data: "1234" }]))).toBe(
     "2 files, 34 bytes",
   );

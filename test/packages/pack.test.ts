@@ -59,7 +59,7 @@ test("a skill's own folder becomes a package: what package.json has to say is ta
   expect(existsSync(place.at("greeter/greeter-2.3.4.tgz"))).toBe(true);
 });
 
-test("a dry run writes nothing, and says what it would", async () => {
+test("a dry run writes nothing and lists what it would write", async () => {
   plainSkill();
   const { code, data } = await pack("greeter", "--dry-run");
   expect([code, data.added.includes("name")]).toEqual([0, true]);
@@ -128,7 +128,7 @@ test.each<[string, Readonly<Record<string, string>>, string]>([
   expect(await pack("greeter")).toMatchObject({ code: 1, error: expected });
 });
 
-test("publish asks first, and never publishes what is private", async () => {
+test("publish asks first and never publishes a private package", async () => {
   plainSkill({ "package.json": '{"name":"greeter","version":"1.0.0","private":true}' });
   const unasked = await runCli(["publish"], { cwd: place.at("greeter") });
   expect([unasked.code, unasked.stderr]).toEqual([1, expect.stringContaining("Nothing was published.")]);

@@ -88,7 +88,7 @@ test("a skill that is signed before it is a package gets its package.json with t
   expect([second.code, second.data.files.map(({ path }) => path)]).toEqual([0, packed]);
 });
 
-test("a file that changed after the skill was signed, or that a pattern leaves out, keeps it from being packed", async () => {
+test("a file that changed after signing, or that a pattern leaves out, prevents packing", async () => {
   await json("pack", "greeter");
   await json("sign", "greeter");
   place.write("greeter/tools/greet.ts", toolModule("greet", "Hullo"));

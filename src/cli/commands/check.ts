@@ -15,8 +15,7 @@ import { entryOf, type ReadMarketplace, readMarketplace } from "../../plugin-hos
 import { providedModules } from "../../skills/load/tool-module.ts";
 import { fixedPart } from "../../skills/store/skill-roots.ts";
 import type { CommandContext } from "../command-context.ts";
-import { deeperSkillsIn } from "../deeper-skills.ts";
-import { named } from "../describe.ts";
+import { deeperSkillsIn, named } from "../describe.ts";
 import { toHostOptions } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { requireConsent } from "../project-consent.ts";

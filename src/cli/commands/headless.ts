@@ -10,8 +10,7 @@ import { CopilotServer } from "../../servers/copilot/copilot-server.ts";
 import { describeStrayError } from "../cli-error.ts";
 import { openLog } from "../command-log.ts";
 import { type HeadlessArguments, parseHeadlessArguments } from "../headless.ts";
-import type { CliIo } from "../process-io.ts";
-import { letHeapGrow } from "../small-heap.ts";
+import { type CliIo, letHeapGrow } from "../process-io.ts";
 
 /**
  * Serves clients of the Copilot SDK over stdin and stdout or on a port, until they disconnect or stop it. Settles with the exit code and
