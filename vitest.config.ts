@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
@@ -29,6 +30,10 @@ const longest = [
   "test/docs/samples.test.ts",
   "test/cli/process.test.ts",
 ];
+
+for (const file of [...mocking, ...longest]) {
+  if (!existsSync(here(file))) throw new Error(`vitest.config.ts names ${file}, which does not exist.`);
+}
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -2,6 +2,7 @@ export type { Diagnostic, Position, Severity } from "./base/diagnostic.ts";
 export { HostError } from "./base/errors.ts";
 export { Lifetime } from "./base/lifetime.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
+export * from "./define.ts";
 export type { SkillPermissions } from "./formats/skills/skill-permissions.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
 export type { HeldSkillTool, Host, HostEvents, SkillInfo } from "./host/host.ts";
@@ -108,24 +109,6 @@ export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.t
 export type { FailedChange, NamesChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
 export type { Completer } from "./tools/define/completion.ts";
 export type { ContentLike } from "./tools/define/content-block.ts";
-export {
-  type DefinedPrompt,
-  definePrompt,
-  type PromptArgumentOptions,
-  type PromptMessageLike,
-  type PromptOptions,
-  type PromptReply,
-} from "./tools/define/define-prompt.ts";
-export {
-  type DefinedResource,
-  defineResource,
-  type ListContext,
-  type ListedResource,
-  type ResourceContentsLike,
-  type ResourceOptions,
-  type ResourceReply,
-} from "./tools/define/define-resource.ts";
-export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define/define-tool.ts";
 export type {
   Completion,
   CompletionContext,
@@ -148,18 +131,12 @@ export { type SignToolOptions, signTool } from "./tools/signature.ts";
 export type {
   Asks,
   BinaryResult,
-  JsonSchema,
   PermissionAsk,
   PermissionDecision,
-  PermissionRequest,
   Progress,
   ResultType,
-  Tool,
   ToolAnnotations,
-  ToolContext,
   ToolDefinition,
-  ToolInvocation,
-  ToolResult,
 } from "./tools/tool.ts";
 export type { ResourceSet, SkillEntry, SourceSnapshot, ToolSource } from "./tools/tool-source.ts";
 export type { HeldPush } from "./trust/push-trust.ts";

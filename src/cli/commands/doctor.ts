@@ -222,7 +222,7 @@ interface DoctorReport {
   readonly findings: readonly Diagnostic[];
 }
 
-/** The Node.js versions that package.json allows. @internal Exported for tests. */
+/** The Node.js versions that package.json allows. */
 export const supportedNode = "^20.19.0 || >=22.12.0";
 
 interface MachineFacts {
