@@ -94,13 +94,19 @@ function addServerCommands(program: Command, choose: Choose): void {
     .command("call")
     .description("call a tool once")
     .argument("<tool>", "tool name, or skill/name")
-    .argument("[json]", "arguments as JSON; - or a pipe: read from stdin")
+    .argument("[arguments...]", "one option for each argument (--city Oslo), or one JSON object; - or a pipe: read JSON from stdin")
     .option("--arg <key=value>", "one argument; its value is JSON, else text; repeatable", collect)
     .option("--yes", "allow the call without asking for permission")
     .option("--timeout <ms>", "cancel the call after this many milliseconds", milliseconds)
-    .action((tool: string, json: string | undefined, options: { arg?: string[]; yes?: boolean; timeout?: number }) =>
-      choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, json, options), {}),
-    );
+    // The tool's own options are known only when it is loaded.
+    .allowUnknownOption()
+    .helpOption(false)
+    .addHelpText("after", '\nRun "skillhost call <tool> --help" to see the options of a tool.')
+    .action((tool: string, words: string[], options: { arg?: string[]; yes?: boolean; timeout?: number }, command: Command) => {
+      if (tool === "--help" || tool === "-h") command.help();
+      const reserved = [...program.options, ...command.options].flatMap(({ long }) => long ?? []);
+      choose("call", async (context) => (await import("./commands/call.ts")).call(context, tool, words, { ...options, reserved }), {});
+    });
   addMcpCommand(program, choose);
   addAccessCommands(program, choose);
 }
@@ -180,6 +186,14 @@ function addInspectCommands(program: Command, choose: Choose): void {
     .option("--excluded <pattern>", "assume a session with this pattern in excludedTools; repeatable", collect)
     .action((name: string, options: { available?: string[]; excluded?: string[] }) =>
       choose("explain", async (context) => (await import("./commands/explain.ts")).explain(context, name, options)),
+    );
+  program
+    .command("show")
+    .description("show what a tool takes and returns, or what a skill contains")
+    .argument("<name>", "name of a tool or skill")
+    .option("--schema", "print the JSON Schemas instead of the TypeScript form")
+    .action((name: string, options: { schema?: boolean }) =>
+      choose("show", async (context) => (await import("./commands/show.ts")).show(context, name, options)),
     );
   program
     .command("check")

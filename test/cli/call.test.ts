@@ -196,3 +196,96 @@ export default defineTool("long", { description: "Waits for ever if it may.", ti
   const patient = await runCli(["call", "greet", "{}", "--timeout", "120"], { cwd: place.path, isTTY: true, answer });
   expect(patient).toMatchObject({ code: 0, stdout: "Hello nobody\n" });
 });
+
+const forecast = `import { defineTool } from "skillhost";
+export default defineTool("forecast", { description: "Returns its arguments.", parameters: { type: "object", properties: {
+  city: { type: "string", description: "The city's name." }, max_days: { type: "integer" }, dryRun: { type: "boolean", default: false },
+  tags: { type: "array", items: { enum: ["rain", "wind"] } }, limits: { $ref: "#/$defs/limits" }, any: {}, id: { type: ["number", "string", "null"] },
+  json: { type: "string" } }, required: ["city", "max_days"], $defs: { limits: { type: "object", description: "Least and most." } } },
+  handler: (args) => args });`;
+
+test.each<[string, readonly string[], object]>([
+  ["texts stay texts, numbers are numbers", ["--city", "5", "--max-days", "5"], { city: "5", max_days: 5 }],
+  ["values after an equals sign, also empty ones", ["--city=", "--max_days=-1"], { city: "", max_days: -1 }],
+  ["switches, and switches off", ["--city", "a", "--max-days", "1", "--dry-run"], { city: "a", max_days: 1, dryRun: true }],
+  ["no- and false", ["--dryRun", "false", "--city", "a", "--max-days", "1"], { city: "a", max_days: 1, dryRun: false }],
+  ["a negated switch", ["--no-dry-run", "--city", "a", "--max-days", "1"], { city: "a", max_days: 1, dryRun: false }],
+  [
+    "repeated values and lists",
+    ["--tags", "rain", "--tags", '["wind"]', "--city", "a", "--max-days", "1"],
+    { tags: ["rain", "wind"], city: "a", max_days: 1 },
+  ],
+  [
+    "objects and anything as JSON",
+    ["--limits", '{"a":1}', "--any", "x", "--city", "a", "--max-days", "1"],
+    { limits: { a: 1 }, any: "x", city: "a", max_days: 1 },
+  ],
+  [
+    "the first type that fits",
+    ["--id", "7", "--any", "[1]", "--city", "a", "--max-days", "1"],
+    { id: 7, any: [1], city: "a", max_days: 1 },
+  ],
+  [
+    "an argument that is named like an option of skillhost, with --arg",
+    ["--arg", 'json="x"', "--city", "a", "--max-days", "1"],
+    { json: "x", city: "a", max_days: 1 },
+  ],
+  ["options of skillhost between them", ["--city", "a", "--quiet", "--max-days", "1"], { city: "a", max_days: 1 }],
+  ["JSON, changed by options", ['{"city":"a","max_days":1}', "--max-days", "2"], { city: "a", max_days: 2 }],
+])("an option for each argument: %s", async (_what, argv, args) => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
+  const { code, stdout, stderr } = await runCli(["call", "forecast", "--yes", ...argv], { cwd: place.path, stdin: "ignored" });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(JSON.parse(stdout)).toEqual({ dryRun: false, ...args });
+});
+
+test.each<[string, readonly string[], string]>([
+  ["an unknown option", ["--citty", "a"], 'Tool "forecast" has no argument --citty. Did you mean "--city"?'],
+  ["a value of the wrong type", ["--max-days", "many"], '--max-days requires a number, but got "many".'],
+  ["a missing value", ["--city"], "--city requires a value: --city <text>."],
+  ["an option in place of a value", ["--city", "--dry-run"], "--city requires a value: --city <text>."],
+  ["one value twice", ["--city", "a", "--city", "b"], "--city is given twice"],
+  ["a word between options", ["--dry-run", "word"], 'Unexpected argument "word".'],
+  ["a short option", ["-c", "a"], "has no argument -c."],
+  ["a negation of what is no switch", ["--no-city"], "has no argument --no-city."],
+])("call refuses %s as wrong usage", async (_what, argv, message) => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
+  const { code, stdout, stderr } = await runCli(["call", "forecast", "--yes", ...argv], { cwd: place.path });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(message);
+});
+
+test("shows a tool's arguments as options, and does not call it", async () => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
+  expect(
+    (await runCli(["call", "forecast", "--help"], { cwd: place.path })).stdout,
+  ).toBe(`Usage: skillhost call forecast --city <text> --max-days <number> [options]
+
+Returns its arguments.
+
+Arguments:
+  --city <text>        The city's name. (required)
+  --max-days <number>  (required)
+  --dry-run            (default: false)
+  --tags <rain|wind>   (repeatable)
+  --limits <json>      Least and most.
+  --any <json>
+  --id <value>
+  --arg json=<text>
+`);
+  expect((await runCli(["call", "--help"], { cwd: place.path })).stdout).toContain("Usage: skillhost call [options] <tool> [arguments...]");
+});
+
+test("asks for required arguments on a terminal, again after a value of the wrong type", async () => {
+  using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
+  const questions: string[] = [];
+  const answers = ["Oslo", "many", "3"];
+  const answer = (question: string): string => {
+    questions.push(question);
+    return answers.shift() ?? "";
+  };
+  const { stdout, stderr } = await runCli(["call", "forecast", "--yes"], { cwd: place.path, isTTY: true, answer });
+  expect(JSON.parse(stdout)).toEqual({ city: "Oslo", max_days: 3, dryRun: false });
+  expect(questions).toEqual(["city <text> – The city's name.\n> ", "max_days <number>\n> ", "max_days <number>\n> "]);
+  expect(stderr).toContain('--max-days requires a number, but got "many".');
+});

@@ -1,28 +1,31 @@
-import { positionAt } from "../../base/diagnostic.ts";
-import { parseJson } from "../../formats/text/json-document.ts";
-import { maxJsonBytes } from "../../formats/text/limits.ts";
 import type { Host } from "../../host/host.ts";
 import type { ListedTool, Session } from "../../session/session.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import { CliError, usageError } from "../cli-error.ts";
+import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { permissionRoute, userInputHandler } from "../confirm.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
-import type { CliIo } from "../process-io.ts";
 import { visibleText } from "../terminal-style.ts";
+import { askForArguments, parseFlags, printToolUsage, readArguments } from "../tool-arguments.ts";
 
 export interface CallCommandOptions {
   readonly arg?: readonly string[];
   readonly yes?: boolean;
   readonly timeout?: number;
+  /** The options of skillhost itself, such as `--json`: arguments with these names can only be passed with `--arg`. */
+  readonly reserved: readonly string[];
 }
 
-/** Calls a tool through the complete pipeline of a session. The exit code is 0 for a successful result. */
-export async function call(context: CommandContext, name: string, json: string | undefined, options: CallCommandOptions): Promise<number> {
+/**
+ * Calls a tool through the complete pipeline of a session. The words are the arguments as JSON, or one option for each argument, or
+ * `--help`. The exit code is 0 for a successful result.
+ */
+export async function call(context: CommandContext, name: string, words: readonly string[], options: CallCommandOptions): Promise<number> {
   const { io, out } = context;
-  const waits = (): void => out.note("Waiting for arguments as JSON on stdin. To call without arguments, pass '{}'.");
-  const args = await readArguments({ json, pairs: options.arg ?? [] }, io, waits);
+  const [json, flags] = words[0] === "-" || words[0]?.startsWith("-") === false ? [words[0], words.slice(1)] : [undefined, words];
+  const wantsHelp = flags.includes("--help") || flags.includes("-h");
+  const given = wantsHelp ? {} : await readArguments({ json, pairs: options.arg ?? [], hasFlags: flags.length > 0 }, context);
   return withHost(context, {}, async (host) => {
     const limit = createCallLimit(options.timeout);
     const permission = permissionRoute(context, (used) => sourceOf(findTool(session, used)), options.yes === true);
@@ -39,7 +42,13 @@ export async function call(context: CommandContext, name: string, json: string |
     // Tools of an MCP server are known only after it has started.
     if (findTool(session, name) === undefined) await session.ready(io.signal);
     const tool = findTool(session, name) ?? unknownTool(name, session, host, out.isJson);
+    if (wantsHelp) {
+      printToolUsage(tool, options.reserved, out);
+      return 0;
+    }
     if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
+    const fromFlags = Object.assign(given, parseFlags(flags, tool, options.reserved));
+    const args = json === undefined ? await askForArguments(fromFlags, tool, context) : fromFlags;
     const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
     report(context, tool, result, host);
     if (permission.wasUnanswered()) out.note("The call was denied: it needs permission, and this is not a terminal. Allow it with --yes.");
@@ -103,65 +112,6 @@ function report({ io, out }: CommandContext, tool: ListedTool, result: ToolResul
     out.note(`The result also contains ${visibleText(mimeType)}, ${Buffer.byteLength(data, "base64")} bytes; use --json to get it.`);
   }
   if (result.error !== undefined) out.complain(visibleText(result.error));
-}
-
-const patienceMs = 1_000;
-
-interface GivenArguments {
-  /** JSON, or "-" for stdin. */
-  readonly json: string | undefined;
-  /** `key=value` each. */
-  readonly pairs: readonly string[];
-}
-
-/**
- * The arguments of a call: JSON from the command line or stdin, overlaid with the `--arg` pairs. `waits` is called when the command waits
- * for stdin.
- */
-async function readArguments({ json, pairs }: GivenArguments, io: CliIo, waits: () => void): Promise<Readonly<Record<string, unknown>>> {
-  const fromStdin = json === "-" || (json === undefined && pairs.length === 0 && io.stdin.isPiped);
-  const text = fromStdin ? await readStdin(io, waits) : json;
-  const base = text === undefined || text.trim() === "" ? {} : parseObject(text, fromStdin ? "stdin" : "the arguments");
-  return Object.assign(Object.create(null), base, parsePairs(pairs));
-}
-
-async function readStdin(io: CliIo, waits: () => void): Promise<string> {
-  const timer = setTimeout(waits, patienceMs);
-  try {
-    const text = await io.stdin.read(io.signal);
-    if (text.length > maxJsonBytes)
-      throw usageError(`stdin has more than ${maxJsonBytes} characters. Pass the path of a file as an argument instead.`);
-    return text;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function parseObject(text: string, where: string): object {
-  const { document, faults } = parseJson(text);
-  const fault = faults[0];
-  if (document === undefined && fault) {
-    const { line, column } = positionAt(text, fault.offset);
-    throw usageError(`The JSON in ${where} is not valid (${line}:${column}): ${fault.message}`);
-  }
-  const value = document?.value;
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw usageError(`Tool arguments must be a JSON object such as '{"path": "src"}', or --arg path=src.`);
-}
-
-function parsePairs(pairs: readonly string[]): Record<string, unknown> {
-  const values: Record<string, unknown> = Object.create(null);
-  for (const pair of pairs) {
-    const at = pair.indexOf("=");
-    if (at < 1) throw usageError(`--arg requires the form name=value, but got ${JSON.stringify(pair)}.`);
-    values[pair.slice(0, at)] = parseValue(pair.slice(at + 1));
-  }
-  return values;
-}
-
-function parseValue(text: string): unknown {
-  const { document } = parseJson(text);
-  return document === undefined ? text : document.value;
 }
 
 /** A time limit for one call; its clock pauses while the user is asked. */
