@@ -15,7 +15,7 @@ async function main([file, ...rest]) {
   if (file === undefined || rest.length > 0 || !existsSync(file)) return usage("Give a file of samples.");
   if (!existsSync(new URL("mcp-config.js", dist))) return usage("There is no build. Run `npm run build` first.");
   const { parseMcpConfig } = await import(new URL("mcp-config.js", dist));
-  const { createVariableLookup } = await import(new URL("expand-variables.js", dist));
+  const { createVariableLookup } = await import(new URL("mcp-dialects.js", dist));
   const samples = JSON.parse(readFileSync(file, "utf8"));
   const start = performance.now();
   const results = samples.map((sample) => readSample(sample, { parseMcpConfig, createVariableLookup }));

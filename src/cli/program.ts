@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { logLevels } from "../base/logger.ts";
-import { packageVersion } from "../base/package-version.ts";
+import { packageVersion } from "../base/package-root.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
 import type { AgentCommandOptions } from "./commands/agent.ts";
 import type { ApproveOptions } from "./commands/approve.ts";
