@@ -31,7 +31,7 @@ function usage(message) {
 function readSample(sample, { parseMcpConfig, createVariableLookup }) {
   const { path, name, cfg } = sample;
   const places = { workspace: "/work", home: "/home/me", folder: "/plugin", data: "/data", separator: "/" };
-  // Every variable has a value, so that what needs configuration is what nobody could fill in but a person.
+  // Every variable has a value, so that a server is unconfigured only if a user has to fill in a value.
   const environment = Object.fromEntries(
     [...JSON.stringify(cfg).matchAll(/[A-Z][A-Z0-9_]+/g)].map(([variable]) => [variable, `value of ${variable}`]),
   );
