@@ -17,7 +17,7 @@ const turns = 12;
 /** The official runtime takes so much longer that a third of the turns says enough. */
 const theirTurns = 4;
 
-await built("base/package-version.js");
+await built("base/package-root.js");
 if (!hasOfficial) {
   console.log("The official runtime is skipped: it is not installed (npm install --ignore-scripts --prefix bench/peers/copilot).");
 }

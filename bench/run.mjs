@@ -30,7 +30,7 @@ if (unknown.length > 0) {
   console.error(`There is no benchmark ${unknown.join(", ")}. There are ${names.join(", ")}.`);
   process.exit(2);
 }
-await built("base/package-version.js");
+await built("base/package-root.js");
 console.log(machine());
 let failed = 0;
 for (const name of wanted.length > 0 ? wanted : names) {

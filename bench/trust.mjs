@@ -48,7 +48,7 @@ async function compare() {
 
 async function signAll(skills) {
   const { createHost } = await built("index.js");
-  const { signFolder } = await built("trust/signature-statement.js");
+  const { signFolder } = await built("trust/skill-signature.js");
   const { formatKey, publicKeyOf } = await built("trust/trusted-keys.js");
   const { privateKey } = generateKeyPairSync("ed25519");
   const publicKey = publicKeyOf(privateKey, "bench");

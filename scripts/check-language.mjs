@@ -12,7 +12,7 @@ const recordFile = join(root, "scripts/language-record.json");
 /** Expression → what to write instead. */
 const banned = new Map([
   [/(?<!\b(?:there|answer) )\b(?:is|are) (?:no|none)\b(?! longer| more)/gi, "is not a …, must not, is absent"],
-  [/\b(?:tell|tells|told|telling)\b/gi, "reports, notifies, emits, announces"],
+  [/\b(?:tell(?! the user\b)|tells|told|telling)\b/gi, "reports, notifies, emits, announces"],
   [/\b(?:nobody|somebody|whoever)\b/gi, "the user, the client, the caller, no client"],
   [/\bmend(?:s|ed|ing)?\b/gi, "fix"],
   [/\b(?:goes|go|gone|going) on\b/gi, "continues, resumes"],
@@ -45,7 +45,9 @@ function filesIn(folder) {
 }
 
 function whole(path) {
-  return { path, text: readFileSync(join(root, path), "utf8") };
+  const text = readFileSync(join(root, path), "utf8");
+  // Python's operator.
+  return { path, text: path.endsWith(".py") ? text.replaceAll("is None", "is_None") : text };
 }
 
 const withoutStrings = (path) => split(path, false);

@@ -1,4 +1,4 @@
-// Runs every check, goes on after a failure, and ends with one line that counts tests and steps together.
+// Runs every check, continues after a failure, and ends with one line that counts tests and steps together.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

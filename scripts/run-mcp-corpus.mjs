@@ -15,7 +15,7 @@ async function main([file, ...rest]) {
   if (file === undefined || rest.length > 0 || !existsSync(file)) return usage("Give a file of samples.");
   if (!existsSync(new URL("mcp-config.js", dist))) return usage("There is no build. Run `npm run build` first.");
   const { parseMcpConfig } = await import(new URL("mcp-config.js", dist));
-  const { createVariableLookup } = await import(new URL("expand-variables.js", dist));
+  const { createVariableLookup } = await import(new URL("mcp-dialects.js", dist));
   const samples = JSON.parse(readFileSync(file, "utf8"));
   const start = performance.now();
   const results = samples.map((sample) => readSample(sample, { parseMcpConfig, createVariableLookup }));
@@ -31,7 +31,7 @@ function usage(message) {
 function readSample(sample, { parseMcpConfig, createVariableLookup }) {
   const { path, name, cfg } = sample;
   const places = { workspace: "/work", home: "/home/me", folder: "/plugin", data: "/data", separator: "/" };
-  // Every variable has a value, so that what needs configuration is what nobody could fill in but a person.
+  // Every variable has a value, so that a server is unconfigured only if a user has to fill in a value.
   const environment = Object.fromEntries(
     [...JSON.stringify(cfg).matchAll(/[A-Z][A-Z0-9_]+/g)].map(([variable]) => [variable, `value of ${variable}`]),
   );

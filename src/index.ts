@@ -107,8 +107,8 @@ export type { ExecuteContext, SkillApi } from "./skills/load/tool-module.ts";
 export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/load/tool-runner.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";
 export type { FailedChange, NamesChange, SkillChange, SkillPrompt, SkillsChange } from "./skills/skill.ts";
-export type { Completer } from "./tools/define/completion.ts";
 export type { ContentLike } from "./tools/define/content-block.ts";
+export type { Completer } from "./tools/define/define-prompt.ts";
 export type {
   Completion,
   CompletionContext,
@@ -127,7 +127,7 @@ export type {
   ResourceTemplate,
   ResourceTemplateDefinition,
 } from "./tools/resource.ts";
-export { type SignToolOptions, signTool } from "./tools/signature.ts";
+export { type SignToolOptions, signTool } from "./tools/sign-tool.ts";
 export type {
   Asks,
   BinaryResult,

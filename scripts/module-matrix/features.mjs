@@ -23,7 +23,7 @@ export const packages = {
 const esm = { "package.json": '{"name":"case","type":"module","imports":{"#six":"./lib/six.ts"},"exports":{"./six":"./lib/six.ts"}}' };
 const six = { "lib/six.ts": "export const six: number = 6; export default six;" };
 const legacy = { "tsconfig.json": '{"compilerOptions":{"experimentalDecorators":true,"emitDecoratorMetadata":true}}' };
-const METADATA =
+const metadataShim =
   "const known = (v: any) => Array.isArray(v) ? v.map(known).join() : v?.name; (globalThis as any).types = []; const mark: any = () => {}; (Reflect as any).metadata = (k: string, v: any) => () => { (globalThis as any).types.push(k + ' ' + known(v)) };";
 
 // biome-ignore format: one case a line
@@ -38,8 +38,8 @@ export const features = [
   { name: "parameter properties, satisfies, overloads", files: { ...esm, "tool.ts": "class A { constructor(readonly x: number) {} get(): number; get(y?: number) { return this.x } } export default (new A(42) satisfies A).get();" }, expect: 42 },
   { name: "TC39 decorators", files: { ...esm, "tool.ts": "const twice = (f: any, c: ClassMethodDecoratorContext) => c.kind === 'method' ? function (this: any) { return 2 * f.call(this) } : f; class A { @twice m() { return 21 } } export default new A().m();" }, expect: 42 },
   { name: "legacy decorators: class, method, accessor, field, parameter", files: { ...esm, ...legacy, "tool.ts": "const seen: string[] = []; const mark = (n: string) => (t: any, k?: any, i?: any) => { seen.push(n + (k ?? '') + (typeof i === 'number' ? i : '')) }; @mark('c') class A { @mark('f') x: string = 'x'; @mark('u') y!: string; @mark('m') m(@mark('p') q: number) {} @mark('a') get g() { return 1 } @mark('s') static z = 1 } new A(); export default seen.join(' ');" }, expect: "fx uy pm0 mm ag sz c" },
-  { name: "legacy decorators: metadata", files: { ...esm, ...legacy, "tool.ts": `${METADATA} class B {} class A { @mark m(q: B): string { return '' } @mark f!: number } export default (globalThis as any).types;` }, expect: ["design:returntype String","design:paramtypes B","design:type Function","design:type Number"] },
-  { name: "legacy decorators: metadata across an import cycle", files: { ...esm, ...legacy, "tool.ts": `${METADATA} import { B } from "./b.ts"; export class A { @mark b!: B } export default () => (globalThis as any).types;`, "b.ts": `${METADATA} import { A } from "./tool.ts"; export class B { @mark a!: A }` }, expect: ["design:type B"] },
+  { name: "legacy decorators: metadata", files: { ...esm, ...legacy, "tool.ts": `${metadataShim} class B {} class A { @mark m(q: B): string { return '' } @mark f!: number } export default (globalThis as any).types;` }, expect: ["design:returntype String","design:paramtypes B","design:type Function","design:type Number"] },
+  { name: "legacy decorators: metadata across an import cycle", files: { ...esm, ...legacy, "tool.ts": `${metadataShim} import { B } from "./b.ts"; export class A { @mark b!: B } export default () => (globalThis as any).types;`, "b.ts": `${metadataShim} import { A } from "./tool.ts"; export class B { @mark a!: A }` }, expect: ["design:type B"] },
   { name: "legacy decorators below a top-level await", files: { ...esm, ...legacy, "tool.ts": "const n = await 42; const mark = (t: any) => { t.n = n }; @mark class A {} export default (A as any).n;" }, expect: 42 },
   { name: "using", files: { ...esm, "tool.ts": "let n = 0; function f() { using r = { [Symbol.dispose]() { n += 40 } }; return 2 } const two = f(); export default n + two;" }, expect: 42 },
   { name: "import type", files: { ...esm, "tool.ts": 'import type { T } from "./nowhere.js"; import { type U, six } from "./lib/six.js"; export default ((x: T | U) => six)(1 as any);', "lib/six.ts": "export type U = 1; export const six = 6;" }, expect: 6 },

@@ -1,6 +1,6 @@
 import { basename, extname } from "node:path";
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import { checkToolName } from "../tools/tool-name.ts";
+import { checkToolName } from "../tools/tool.ts";
 
 /** The statically known definition of a tool. Undefined: unknown. */
 export interface KnownDefinition {

@@ -1,6 +1,14 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { adviseAt, type ModuleSource, type NodeOf, type SyntaxNode } from "../formats/modules/module-source.ts";
-import { calleeName, keyOf, staticText, unwrap } from "../formats/modules/static-value.ts";
+import {
+  adviseAt,
+  calleeName,
+  keyOf,
+  type ModuleSource,
+  type NodeOf,
+  type SyntaxNode,
+  staticText,
+  unwrap,
+} from "../formats/modules/module-source.ts";
 
 /** Advice about paths that exist on one machine only. */
 export function advisePaths(module: ModuleSource): readonly Diagnostic[] {

@@ -1,15 +1,22 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import {
   adviseAt,
+  calleeName,
   descend,
   type FunctionNode,
+  hasSpread,
   isFunction,
+  keyOf,
   type ModuleSource,
   type NodeOf,
+  propertyOf,
+  resolveNode,
   type SyntaxNode,
+  staticText,
+  staticValue,
+  unwrap,
   withinFunction,
 } from "../formats/modules/module-source.ts";
-import { calleeName, hasSpread, keyOf, propertyOf, resolveNode, staticText, staticValue, unwrap } from "../formats/modules/static-value.ts";
 import { calledMember, importedNames } from "./advise-files.ts";
 
 /** Advice about the results of a tool's handlers. */

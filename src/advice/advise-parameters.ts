@@ -1,8 +1,17 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
 import { isRecord } from "../base/json.ts";
-import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
-import { calleeName, keyOf, propertyOf, resolveNode, staticText, unwrap } from "../formats/modules/static-value.ts";
-import { walkSchema } from "../tools/schema/walk-schema.ts";
+import {
+  calleeName,
+  keyOf,
+  type ModuleSource,
+  type NodeOf,
+  propertyOf,
+  resolveNode,
+  type SyntaxNode,
+  staticText,
+  unwrap,
+} from "../formats/modules/module-source.ts";
+import { walkSchema } from "../tools/schema/schema-structure.ts";
 
 interface Place {
   readonly tool: string;

@@ -1,7 +1,7 @@
 import { dirname, extname, resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
+import { findHandler, findTools } from "../formats/modules/module-exports.ts";
 import type { FunctionNode, ModuleSource } from "../formats/modules/module-source.ts";
-import { findHandler, findTools } from "../formats/modules/module-tools.ts";
 import { createTextReport } from "../formats/skills/text-report.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import { decodeText } from "../formats/text/decode-text.ts";

@@ -1,8 +1,15 @@
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
 import { isRecord } from "../base/json.ts";
-import type { ModuleSource, NodeOf, SyntaxNode } from "../formats/modules/module-source.ts";
-import type { WrittenTool } from "../formats/modules/module-tools.ts";
-import { propertyOf, resolveNode, staticText, staticValue } from "../formats/modules/static-value.ts";
+import type { WrittenTool } from "../formats/modules/module-exports.ts";
+import {
+  type ModuleSource,
+  type NodeOf,
+  propertyOf,
+  resolveNode,
+  type SyntaxNode,
+  staticText,
+  staticValue,
+} from "../formats/modules/module-source.ts";
 import type { ToolJson } from "../formats/skills/tool-json.ts";
 import type { JsonDocument, JsonPath } from "../formats/text/json-document.ts";
 import { wholePlaceholder } from "../skills/handlers/fill-template.ts";

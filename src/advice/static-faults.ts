@@ -1,9 +1,7 @@
 import { dirname, join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { exportsOf } from "../formats/modules/module-exports.ts";
-import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
-import { findUnexportedTools, type WrittenTool } from "../formats/modules/module-tools.ts";
-import { propertyOf, unwrap } from "../formats/modules/static-value.ts";
+import { exportsOf, findUnexportedTools, type WrittenTool } from "../formats/modules/module-exports.ts";
+import { type ModuleSource, propertyOf, type SyntaxNode, unwrap } from "../formats/modules/module-source.ts";
 
 type Parse = (file: string) => ModuleSource | undefined;
 

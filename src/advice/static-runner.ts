@@ -1,9 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { isRecord } from "../base/json.ts";
-import { exportsOf } from "../formats/modules/module-exports.ts";
-import type { ModuleSource, SyntaxNode } from "../formats/modules/module-source.ts";
-import { findTools, type WrittenTool } from "../formats/modules/module-tools.ts";
-import { hasSpread, propertyOf, staticText, staticValue } from "../formats/modules/static-value.ts";
+import { exportsOf, findTools, type WrittenTool } from "../formats/modules/module-exports.ts";
+import { hasSpread, type ModuleSource, propertyOf, type SyntaxNode, staticText, staticValue } from "../formats/modules/module-source.ts";
 import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { makeTools } from "../skills/load/stage-tool.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { configure } from "safe-stable-stringify";
 import { HostError } from "./errors.ts";
-import { isNestedTooDeep, maxJsonDepth } from "./json-limits.ts";
+import { isNestedTooDeep, maxJsonDepth } from "./json.ts";
 
 const stringify = configure({ bigint: false, circularValue: Error, deterministic: true });
 

@@ -1,6 +1,6 @@
 import { toError } from "./errors.ts";
 
-export type Listener<T> = (value: T) => void;
+type Listener<T> = (value: T) => void;
 
 /**
  * Typed events. Listeners run synchronously in the order they were added. An error of a listener is passed to `onError` and
@@ -38,5 +38,44 @@ export class Emitter<Events extends object> {
 
   clear(): void {
     this.#listeners.clear();
+  }
+}
+
+/** Emits `changed` once for all changes before the next microtask. */
+export class CoalescedEmitter extends Emitter<{ changed: undefined }> {
+  #isDue = false;
+
+  touch(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    queueMicrotask(() => {
+      this.#isDue = false;
+      this.emit("changed", undefined);
+    });
+  }
+}
+
+/** Holds one immutable value and notifies subscribers when it is replaced. A snapshot that a reader holds never changes. */
+export class SnapshotStore<T> {
+  #current: T;
+  readonly #changed: Emitter<{ changed: T }>;
+
+  constructor(initial: T, onError: (error: Error) => void) {
+    this.#current = initial;
+    this.#changed = new Emitter(onError);
+  }
+
+  get current(): T {
+    return this.#current;
+  }
+
+  publish(next: T): void {
+    if (Object.is(next, this.#current)) return;
+    this.#current = next;
+    this.#changed.emit("changed", next);
+  }
+
+  subscribe(listener: (snapshot: T) => void): Disposable {
+    return this.#changed.on("changed", listener);
   }
 }

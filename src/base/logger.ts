@@ -1,4 +1,4 @@
-import { escapeJsonText } from "./hidden-characters.ts";
+import { escapeJsonText } from "./untrusted-text.ts";
 
 export type LogLevel = "error" | "warning" | "info" | "debug";
 

@@ -1,4 +1,4 @@
-import { maxJsonDepth } from "./json-limits.ts";
+import { maxJsonDepth } from "./json.ts";
 
 const [quote, comma, colon, openList, closeList, openObject, closeObject] = [0x22, 0x2c, 0x3a, 0x5b, 0x5d, 0x7b, 0x7d];
 const [space, tab, lineBreak, carriageReturn, backslash] = [0x20, 0x09, 0x0a, 0x0d, 0x5c];

@@ -11,7 +11,7 @@ import { createFieldReader, describe, type FieldReader, type JsonComplain } from
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { isReallyInside } from "../io/confine-path.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import { locationOf } from "../trust/folder-identity.ts";
+import { locationOf } from "../trust/trust-file.ts";
 import { CliError } from "./cli-error.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
 import { didYouMean } from "./did-you-mean.ts";

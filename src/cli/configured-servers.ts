@@ -1,8 +1,8 @@
 import { homedir } from "node:os";
 import { basename, dirname, resolve, sep } from "node:path";
 import type { Diagnostic, Position } from "../base/diagnostic.ts";
-import { createVariableLookup, type VariableLookup } from "../formats/mcp/expand-variables.ts";
 import { type McpConfig, parseMcpConfig } from "../formats/mcp/mcp-config.ts";
+import { createVariableLookup, type VariableLookup } from "../formats/mcp/mcp-dialects.ts";
 import { type ParsedServer, toServerConfig } from "../formats/mcp/parse-server-spec.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";

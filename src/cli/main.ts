@@ -3,12 +3,12 @@ import { CliError, describeStrayError, exitCodeOf } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { createOutput, type Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
-import { type CommandAction, parseCommandLine } from "./program.ts";
+import { type CommandAction, parseProgramArguments } from "./program.ts";
 import { visibleText } from "./terminal-style.ts";
 
 /** Runs the command line. Settles with the exit code: 0, done; 1, it ran and failed; 2, wrong usage. Never rejects. */
 export async function main(argv: readonly string[], io: CliIo): Promise<number> {
-  const parsed = parseCommandLine(argv, io);
+  const parsed = parseProgramArguments(argv, io);
   if (parsed.kind === "ended") return parsed.exitCode;
   const { json = false, quiet = false, color } = parsed.options;
   const out = createOutput(io, { json, quiet, color, command: parsed.name });

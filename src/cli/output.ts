@@ -1,6 +1,6 @@
 import { sep } from "node:path";
 import { type Diagnostic, formatDiagnostic, type Position } from "../base/diagnostic.ts";
-import { escapeJsonText } from "../base/hidden-characters.ts";
+import { escapeJsonText } from "../base/untrusted-text.ts";
 import type { CliIo } from "./process-io.ts";
 import { createStyle, type Style, shownPath, visibleLine } from "./terminal-style.ts";
 

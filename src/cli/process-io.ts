@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { isatty } from "node:tty";
 import { setFlagsFromString } from "node:v8";
 import { toError } from "../base/errors.ts";
-import { onAbort, waitFor } from "../base/wait-for.ts";
+import { onAbort, waitFor } from "../base/wait.ts";
 
 const graceMs = 1_000;
 

@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { logLevels } from "../base/logger.ts";
-import { packageVersion } from "../base/package-version.ts";
+import { packageVersion } from "../base/package-root.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
 import type { AgentCommandOptions } from "./commands/agent.ts";
 import type { ApproveOptions } from "./commands/approve.ts";
@@ -28,7 +28,7 @@ export type CommandAction =
   | { readonly kind: "ended"; readonly exitCode: number };
 
 /** Parses the arguments after the program's name. Errors are already printed when it returns. */
-export function parseCommandLine(argv: readonly string[], io: CliIo): CommandAction {
+export function parseProgramArguments(argv: readonly string[], io: CliIo): CommandAction {
   // Read before parsing, because parse errors have a JSON form too.
   const json = argv.includes("--json");
   let chosen: { name: string; run: RunCommand; code: CodeUse | undefined } | undefined;

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { type ParsedAgent, parseAgentFile } from "../formats/agents/agent-file.ts";
-import { createVariableLookup, type VariableLookup } from "../formats/mcp/expand-variables.ts";
+import { createVariableLookup, type VariableLookup } from "../formats/mcp/mcp-dialects.ts";
 import { decodeText } from "../formats/text/decode-text.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { confinePath } from "../io/confine-path.ts";

@@ -1,5 +1,5 @@
 import { isAbsolute, relative, sep } from "node:path";
-import { escapeHidden } from "../base/hidden-characters.ts";
+import { escapeHidden } from "../base/untrusted-text.ts";
 import type { CliIo, CliStream } from "./process-io.ts";
 
 type Paint = (text: string) => string;

@@ -1,3 +1,4 @@
+import { shorten } from "../base/text.ts";
 import type { SessionEvent } from "../session/history/events.ts";
 import type { Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
@@ -47,7 +48,7 @@ class Report implements TurnReport {
     if (type === "tool.execution_start") {
       const name = String(data["toolName"]);
       this.#calls.set(data["toolCallId"], { name, since: performance.now() });
-      this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shortened(JSON.stringify(data["arguments"]) ?? ""))}`);
+      this.#out.note(`> ${who(agentId)}${visibleLine(name)} ${visibleLine(shorten(JSON.stringify(data["arguments"]) ?? "", 200))}`);
     }
     if (type === "tool.execution_complete") this.#end(data, agentId);
     if (this.#out.isJson || agentId !== undefined) return;
@@ -83,7 +84,7 @@ class Report implements TurnReport {
     const took = `${Math.round(performance.now() - call.since)} ms`;
     const { style } = this.#out;
     const error = data["error"] as { readonly message?: unknown } | undefined;
-    const outcome = data["success"] === true ? `done, ${took}` : `failed, ${took}: ${visibleLine(shortened(String(error?.message)))}`;
+    const outcome = data["success"] === true ? `done, ${took}` : `failed, ${took}: ${visibleLine(shorten(String(error?.message), 200))}`;
     this.#out.note(
       `${data["success"] === true ? style.marks.added : style.marks.failed} ${who(agentId)}${visibleLine(call.name)} ${outcome}`,
     );
@@ -92,8 +93,4 @@ class Report implements TurnReport {
 
 function who(agentId: string | undefined): string {
   return agentId === undefined ? "" : `[${visibleLine(agentId)}] `;
-}
-
-function shortened(text: string): string {
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }

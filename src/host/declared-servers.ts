@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { createVariableLookup } from "../formats/mcp/expand-variables.ts";
+import { createVariableLookup } from "../formats/mcp/mcp-dialects.ts";
 import { withGithubTools } from "../mcp/connection/github-tools.ts";
 import type { ServerChange } from "../mcp/supervisor/server-lease.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";

@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import { waitFor } from "../base/wait-for.ts";
+import { waitFor } from "../base/wait.ts";
 import type { SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerLists } from "../mcp/supervisor/server-lists.ts";
 import type { ServerState } from "../mcp/supervisor/server-state.ts";

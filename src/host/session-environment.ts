@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join, resolve as resolvePath } from "node:path";
 import type { Logger } from "../base/logger.ts";
-import { waitFor } from "../base/wait-for.ts";
+import { waitFor } from "../base/wait.ts";
 import type { PluginCommand } from "../plugin-host/plugin-api.ts";
 import type { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { PluginSession } from "../plugin-host/plugin-sessions.ts";

@@ -1,5 +1,5 @@
 import { isRecord } from "../base/json.ts";
-import { nearestToolName } from "../tools/tool-name.ts";
+import { nearestToolName } from "../tools/tool.ts";
 import { AnthropicAssembly } from "./assemble-anthropic.ts";
 import { argumentsToSend, defined, encodeParameters, toCallId, wellFormed } from "./encode-parts.ts";
 import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelToolCall, ToolMessage } from "./model.ts";

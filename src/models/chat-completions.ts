@@ -1,4 +1,4 @@
-import { nearestToolName } from "../tools/tool-name.ts";
+import { nearestToolName } from "../tools/tool.ts";
 import { ChatAssembly } from "./assemble-chat.ts";
 import { argumentsToSend, defined, encodeParameters, imageUrl, wellFormed } from "./encode-parts.ts";
 import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelToolCall, ReplayFields, ToolMessage } from "./model.ts";

@@ -1,5 +1,4 @@
-import { type Clock, sleep } from "../base/clock.ts";
-import { onAbort, waitFor } from "../base/wait-for.ts";
+import { type Clock, onAbort, sleep, waitFor } from "../base/wait.ts";
 import { errorOfStatus } from "./http-error.ts";
 import type { ModelRetry, RequestOrigin } from "./model.ts";
 import { createRequestErrors, ModelError, type RequestErrors } from "./model-error.ts";

@@ -1,5 +1,6 @@
 import { HostError } from "../base/errors.ts";
 import { redactText } from "../base/logger.ts";
+import { shorten } from "../base/text.ts";
 
 export type ModelErrorCode =
   /** The endpoint refused the request for a reason without a separate code. */
@@ -82,7 +83,7 @@ export function createRequestErrors(url: URL, headers: Readonly<Record<string, s
   }
   for (const [name, value] of url.searchParams) if (!harmlessParameters.has(name)) found.add(value).add(encodeURIComponent(value));
   const secrets = [...found].filter((text) => text.length >= shortestSecret && !schemes.test(text)).sort((a, b) => b.length - a.length);
-  const quote = (text: string): string => shorten(redactText(withoutSecrets(text.slice(0, 10_000), secrets)));
+  const quote = (text: string): string => oneLine(redactText(withoutSecrets(text.slice(0, 10_000), secrets)));
   const fault = (code: ModelErrorCode, happened: string, details: Omit<ModelErrorDetails, "attempts">): ModelError => {
     const message = withoutSecrets(`The model endpoint ${url.host} ${happened}`, secrets);
     return new ModelError(code, message, { ...details, attempts });
@@ -113,8 +114,8 @@ function withoutSecrets(text: string, secrets: readonly string[]): string {
   return clean;
 }
 
-function shorten(text: string): string {
+function oneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those that break lines or change a terminal
   const line = text.replace(/[\u0000-\u0020\u007f-\u009f\u2028\u2029]+/g, " ").trim();
-  return line.length > 500 ? `${line.slice(0, 500)}…` : line;
+  return shorten(line, 500);
 }

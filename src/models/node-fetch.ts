@@ -1,6 +1,6 @@
 import type { IncomingMessage, request } from "node:http";
 import type { Transform } from "node:stream";
-import { onAbort } from "../base/wait-for.ts";
+import { onAbort } from "../base/wait.ts";
 import type { ModelFetch } from "./http.ts";
 
 /**

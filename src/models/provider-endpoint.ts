@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import { packageVersion } from "../base/package-version.ts";
+import { packageVersion } from "../base/package-root.ts";
 import { type HttpAnswer, type HttpCall, type ModelHttpOptions, requestWithRetries } from "./http.ts";
 import { createRequestErrors, ModelError } from "./model-error.ts";
 

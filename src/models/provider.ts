@@ -1,4 +1,3 @@
-import { type Clock, systemClock } from "../base/clock.ts";
 import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import {
@@ -11,6 +10,7 @@ import {
   readPositive,
   readText,
 } from "../base/read-fields.ts";
+import { type Clock, systemClock } from "../base/wait.ts";
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
 import type { ChatModel } from "./model.ts";

@@ -1,6 +1,5 @@
-import type { Clock } from "../base/clock.ts";
 import { errorMessage, toError } from "../base/errors.ts";
-import { waitFor } from "../base/wait-for.ts";
+import { type Clock, waitFor } from "../base/wait.ts";
 import { ModelError, type RequestErrors } from "./model-error.ts";
 
 export interface Receiving {

@@ -1,5 +1,5 @@
 import { isRecord } from "../base/json.ts";
-import { nearestToolName } from "../tools/tool-name.ts";
+import { nearestToolName } from "../tools/tool.ts";
 import { ResponsesAssembly } from "./assemble-responses.ts";
 import { argumentsToSend, defined, encodeParameters, imageUrl, toCallId, wellFormed } from "./encode-parts.ts";
 import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ToolMessage } from "./model.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../base/wait.ts";
 import type { HttpAnswer } from "./http.ts";
 import { errorOfBody } from "./http-error.ts";
 import type { ChatMessage, ChatModel, CompleteOptions, ModelDelta, ModelReply, ModelRequest } from "./model.ts";

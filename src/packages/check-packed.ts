@@ -9,7 +9,7 @@ import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import { findPackageSkills } from "../skills/store/package-skills.ts";
 import { isInert } from "../trust/checked-folder.ts";
 import { digestFolder, signatureFileName } from "../trust/folder-digests.ts";
-import { parseSignature } from "../trust/signature-statement.ts";
+import { parseSignature } from "../trust/skill-signature.ts";
 import type { UnpackedTarball } from "./inspect-tarball.ts";
 import { findSecret, type PackOptions } from "./packed-files.ts";
 import type { ReadSkill } from "./read-skill-folder.ts";

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
-import { verifyProvenance } from "../trust/provenance/verify-provenance.ts";
 import type { TrustSettings } from "../trust/trust-settings.ts";
+import { verifyProvenance } from "../trust/verify-provenance.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import type { PreviewedPackage } from "./preview.ts";
 

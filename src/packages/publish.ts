@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import { packageVersion } from "../base/package-version.ts";
+import { packageVersion } from "../base/package-root.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import type { PackedPackage } from "./pack.ts";
 

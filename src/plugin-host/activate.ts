@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
-import { waitFor } from "../base/wait-for.ts";
+import { waitFor } from "../base/wait.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
 import { type Contributions, collectContributions, type PluginPlace } from "./contributions.ts";
 import type { Plugin } from "./define-plugin.ts";

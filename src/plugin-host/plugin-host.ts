@@ -2,7 +2,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import { packageVersion } from "../base/package-version.ts";
+import { packageVersion } from "../base/package-root.ts";
 import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import type { WatchBackend } from "../io/watch/watch-tree.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";

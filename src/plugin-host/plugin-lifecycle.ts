@@ -2,7 +2,7 @@ import { orderByRequirements } from "../base/dependency-order.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import { settlesWithin, waitFor } from "../base/wait-for.ts";
+import { settlesWithin, waitFor } from "../base/wait.ts";
 import type { OwnedScope } from "../io/scope.ts";
 import { countCalls } from "../skills/load/calls-in-flight.ts";
 import type { ToolSource } from "../tools/tool-source.ts";

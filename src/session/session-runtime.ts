@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import { CoalescedEmitter } from "../base/coalesced-emitter.ts";
-import { Emitter } from "../base/emitter.ts";
+import { CoalescedEmitter, Emitter } from "../base/emitter.ts";
 import { toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Asks, Tool } from "../tools/tool.ts";

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import type { Attributes, Context, Span, Tracer } from "@opentelemetry/api";
 import { toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
-import { packageVersion } from "../base/package-version.ts";
+import { packageVersion } from "../base/package-root.ts";
 
 /** A place in a trace. Opaque to all but this module. */
 export type TraceContext = Context;

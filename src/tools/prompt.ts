@@ -1,3 +1,4 @@
+import { sha256 } from "../base/canonical-json.ts";
 import type { AskOptions, Asks, ToolOrigin } from "./tool.ts";
 
 /** A block of MCP content (specification 2025-11-25, ContentBlock): text, image, audio, resource link or embedded resource. */
@@ -59,4 +60,41 @@ export interface Prompt {
   get(args: Readonly<Record<string, string>>, context: OfferContext): Promise<PromptResult>;
   /** Absent: there are no suggestions. */
   complete?(argument: string, value: string, context: CompletionContext): Promise<Completion>;
+}
+
+const maxLength = 128;
+const legalName = /^[A-Za-z0-9_.-]{1,128}$/;
+
+/** Whether clients accept this prompt name. */
+export function isPromptName(name: unknown): name is string {
+  return typeof name === "string" && legalName.test(name);
+}
+
+/**
+ * The name under which a prompt is offered: a legal name stays; otherwise hyphens replace illegal characters, and part of a hash of the
+ * whole name follows, so that different names stay different.
+ */
+export function promptName(name: string): string {
+  if (legalName.test(name)) return name;
+  const plain = name
+    .slice(0, 1000)
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "")
+    .replace(/[^A-Za-z0-9_.-]+/g, "-")
+    .replace(/^-+|-+$/g, "");
+  const suffix = `-${sha256(name).slice(0, 8)}`;
+  return `${plain.slice(0, maxLength - suffix.length) || "prompt"}${suffix}`;
+}
+
+/** Marks what `definePrompt` returns, also across copies of this package in one process. */
+export const promptBrand: unique symbol = Symbol.for("skillhost.prompt");
+
+/** Whether `definePrompt` made it. Never throws. */
+export function hasPromptBrand(value: unknown): boolean {
+  try {
+    return typeof value === "object" && value !== null && (value as { readonly [promptBrand]?: unknown })[promptBrand] === true;
+  } catch {
+    // A proxy that throws is not a prompt.
+    return false;
+  }
 }

@@ -4,8 +4,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { isInside } from "../io/confine-path.ts";
 import { fileStamp } from "../io/file-stamp.ts";
-import { identityOf, locationOf, type TrustedFolder } from "./folder-identity.ts";
-import { readTrustFile } from "./trust-file.ts";
+import { identityOf, locationOf, readTrustFile, type TrustedFolder } from "./trust-file.ts";
 
 /** Folders whose code may run, or `true` for any folder. */
 export type FolderChoice = true | readonly string[];

@@ -14,7 +14,7 @@ import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import type { SigningKey } from "./signature-statement.ts";
+import type { SigningKey } from "./skill-signature.ts";
 import { formatKey, type PublicKey, parseKey, publicKeyOf } from "./trusted-keys.ts";
 
 /** A private key of the user: the public fields of its file. */

@@ -5,8 +5,8 @@ import { Emitter } from "../base/emitter.ts";
 import { toError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
-import { named, type VerifiedSignatures } from "./check-signature.ts";
 import { diffToApprove } from "./pins/definition-diff.ts";
+import { named, type VerifiedSignatures } from "./skill-signature.ts";
 import type { TrustMode } from "./trust-policy.ts";
 import { isKeyId, publicKeyOf, type TrustedKeys, toKeyObject } from "./trusted-keys.ts";
 

@@ -2,11 +2,9 @@ import { lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { FileGuard } from "../io/read-bounded.ts";
-import { checkSignature, named, type VerifiedSignatures } from "./check-signature.ts";
-import { CheckedFolder, compareFiles, HeldBytes } from "./checked-folder.ts";
+import { CheckedFolder, compareFiles, FolderView, HeldBytes } from "./checked-folder.ts";
 import { digestFolder, signatureFileName } from "./folder-digests.ts";
-import { FolderView } from "./folder-view.ts";
-import type { SignatureStatement } from "./signature-statement.ts";
+import { checkSignature, named, type SignatureStatement, type VerifiedSignatures } from "./skill-signature.ts";
 import { type SkillScope, scopeOfFolder, type TrustMode, type TrustPolicy, trustModes, wordFor } from "./trust-policy.ts";
 import type { TrustedKeys } from "./trusted-keys.ts";
 

@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
-import { createVerifiedSignatures, type VerifiedSignatures } from "./check-signature.ts";
 import type { FolderChoice } from "./folder-trust.ts";
 import type { PinPolicy } from "./pins/pins.ts";
+import { createVerifiedSignatures, type VerifiedSignatures } from "./skill-signature.ts";
 import { createSkillTrust, type SkillTrust } from "./skill-trust.ts";
 import { readTrustFile, trustFileIn } from "./trust-file.ts";
 import {

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { Emitter } from "../../src/base/emitter.ts";
-import { SnapshotStore } from "../../src/base/snapshot-store.ts";
+import { Emitter, SnapshotStore } from "../../src/base/emitter.ts";
 
 test("calls listeners in order, and one that throws is reported without stopping the rest", () => {
   const errors: string[] = [];

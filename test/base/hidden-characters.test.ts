@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { escapeHidden, escapeJsonText, exactJson, findHidden, hiddenWords, withoutHidden } from "../../src/base/hidden-characters.ts";
 import { createLogger } from "../../src/base/logger.ts";
+import { escapeHidden, escapeJsonText, exactJson, findHidden, hiddenWords, withoutHidden } from "../../src/base/untrusted-text.ts";
 import { growsTooFast } from "../contract/growth.ts";
 import { rounds } from "../rounds.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { hasTooManyValues, isNestedTooDeep, JsonValueCount, maxJsonValues } from "../../src/base/json-limits.ts";
+import { hasTooManyValues, isNestedTooDeep, JsonValueCount, maxJsonValues } from "../../src/base/json.ts";
 
 const nested = (depth: number, open = "[", close = "]"): unknown => JSON.parse(`${open.repeat(depth)}1${close.repeat(depth)}`);
 

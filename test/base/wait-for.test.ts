@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { onAbort, settlesWithin, waitFor, whenAborted } from "../../src/base/wait-for.ts";
+import { onAbort, settlesWithin, waitFor, whenAborted } from "../../src/base/wait.ts";
 
 const never: Promise<never> = new Promise(() => {});
 const expired = (): Error => new Error("too late");

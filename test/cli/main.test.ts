@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { packageVersion } from "../../src/base/package-version.ts";
+import { packageVersion } from "../../src/base/package-root.ts";
 import { runCli, skillDocument, workplace } from "./run-cli.ts";
 
 test("--help lists the commands", async () => {

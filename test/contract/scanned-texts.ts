@@ -11,7 +11,7 @@ import { isPatchFault, parsePatch } from "../../plugins/workspace-tools/operatio
 import { parseSearchPattern } from "../../plugins/workspace-tools/operations/search-pattern.ts";
 import { selectPassages } from "../../plugins/workspace-tools/operations/select-passages.ts";
 import { unifiedDiff } from "../../plugins/workspace-tools/operations/unified-diff.ts";
-import { findHidden } from "../../src/base/hidden-characters.ts";
+import { findHidden } from "../../src/base/untrusted-text.ts";
 import { matchesPath, matchesWildcard } from "../../src/base/wildcard.ts";
 import { parseAgentFile } from "../../src/formats/agents/agent-file.ts";
 import { parseMarkdownCommand, parseTomlCommand } from "../../src/formats/plugins/command-file.ts";

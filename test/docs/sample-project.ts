@@ -7,9 +7,9 @@ import { createTestHost } from "skillhost/testing";
 import { expect, vi } from "vitest";
 import { loadConfig } from "../../src/cli/config.ts";
 import type { CliIo } from "../../src/cli/process-io.ts";
-import { parseCommandLine } from "../../src/cli/program.ts";
-import { createVariableLookup } from "../../src/formats/mcp/expand-variables.ts";
+import { parseProgramArguments } from "../../src/cli/program.ts";
 import { parseMcpConfig } from "../../src/formats/mcp/mcp-config.ts";
+import { createVariableLookup } from "../../src/formats/mcp/mcp-dialects.ts";
 import { startCli } from "../cli/run-cli.ts";
 import type { ScriptedReply } from "../doubles/scripted-model.ts";
 import { commandsOf, type Sample, splitCommand } from "./markdown-samples.ts";
@@ -144,7 +144,7 @@ function checkServers(place: string, file: string, text: string): boolean {
     if (spec.type !== "stdio" || !spec.args.includes("skillhost")) continue;
     const output = { isTTY: false, write: (said: string) => expect.fail(`${place}: ${said}`) };
     const io = { stdout: output, stderr: output } as unknown as CliIo;
-    expect(parseCommandLine(spec.args.slice(spec.args.indexOf("skillhost") + 1), io).kind, place).toBe("command");
+    expect(parseProgramArguments(spec.args.slice(spec.args.indexOf("skillhost") + 1), io).kind, place).toBe("command");
   }
   return true;
 }

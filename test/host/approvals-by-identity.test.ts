@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Host } from "../../src/host/host.ts";
 import type { HostOptions } from "../../src/host/host-options.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
-import { createFileApprovals } from "../../src/trust/file-approvals.ts";
+import { createFileApprovals } from "../../src/trust/approvals.ts";
 import { digestOf } from "../../src/trust/folder-digests.ts";
 import { type Files, put, putAll, tempFolder } from "../skills/kit.ts";
 import { makeKey, resign } from "../trust/signatures/signing-kit.ts";

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostOptions } from "../../src/host/host-options.ts";
-import { createFileApprovals } from "../../src/trust/file-approvals.ts";
+import { createFileApprovals } from "../../src/trust/approvals.ts";
 import { digestOf } from "../../src/trust/folder-digests.ts";
 import type { PinPolicy } from "../../src/trust/pins/pins.ts";
 import { ownerId } from "../../src/trust/pins/seen-pins.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/base/clock.ts";
+import type { Clock } from "../../src/base/wait.ts";
 
 interface Timer {
   readonly at: number;

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { HostError } from "../../src/base/errors.ts";
 import { type Logger, silentLogger } from "../../src/base/logger.ts";
-import { onAbort } from "../../src/base/wait-for.ts";
+import { onAbort } from "../../src/base/wait.ts";
 import type { LocalServerSpec, RemoteServerSpec } from "../../src/formats/mcp/mcp-server-spec.ts";
 import type { ConnectionEnd, McpConnection, RequestOptions, ServerList } from "../../src/mcp/connection/connection.ts";
 import type { ConnectRequest, ServerConnector } from "../../src/mcp/supervisor/server-connector.ts";

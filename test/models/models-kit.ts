@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import type { Clock } from "../../src/base/clock.ts";
+import type { Clock } from "../../src/base/wait.ts";
 import type { ModelFetch } from "../../src/models/http.ts";
 import type { ChatModel, ModelDelta, ModelReply, ModelRequest, ModelRetry } from "../../src/models/model.ts";
 import { ModelError } from "../../src/models/model-error.ts";

@@ -2,8 +2,7 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import { createPrompt } from "../../src/tools/create/create-prompt.ts";
 import { type DefinedPrompt, definePrompt, isDefinedPrompt } from "../../src/tools/define/define-prompt.ts";
 import { isToolLike } from "../../src/tools/define/define-tool.ts";
-import type { OfferContext, Prompt, PromptResult } from "../../src/tools/prompt.ts";
-import { isPromptName, promptName } from "../../src/tools/prompt-name.ts";
+import { isPromptName, type OfferContext, type Prompt, type PromptResult, promptName } from "../../src/tools/prompt.ts";
 
 const context: OfferContext = { signal: new AbortController().signal, ask: () => Promise.reject(new Error("Nobody is there.")) };
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createListedResource, createResource, createResourceTemplate } from "../../src/tools/create/create-resource.ts";
 import { defineResource, isDefinedResource, type ResourceOptions } from "../../src/tools/define/define-resource.ts";
-import { mediaTypeOf } from "../../src/tools/media-type.ts";
 import type { OfferContext } from "../../src/tools/prompt.ts";
+import { mediaTypeOf } from "../../src/tools/resource.ts";
 
 const context: OfferContext = { signal: new AbortController().signal, ask: () => Promise.reject(new Error("Nobody is there.")) };
 const place = { origin: { kind: "skill", source: "s" }, generation: "1" } as const;

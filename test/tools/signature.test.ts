@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { revisionOf, signatureOf } from "../../src/tools/signature.ts";
+import { revisionOf, signatureOf } from "../../src/tools/create/tool-definition.ts";
 import type { JsonSchema, ToolDefinition } from "../../src/tools/tool.ts";
 
 const flag = fc.option(fc.boolean(), { nil: undefined });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkToolName, nearestToolName } from "../../src/tools/tool-name.ts";
+import { checkToolName, nearestToolName } from "../../src/tools/tool.ts";
 
 test.each(["lint", "a", "get_weather", "x-1", "A".repeat(64), "-", "_"])("a tool name that models can call: %j", (name) => {
   expect(checkToolName(name)).toEqual({ ok: true });

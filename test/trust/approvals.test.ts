@@ -3,8 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { type Approval, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../src/trust/approvals.ts";
-import { createFileApprovals } from "../../src/trust/file-approvals.ts";
+import {
+  type Approval,
+  type ApprovalScope,
+  type ApprovalStore,
+  createFileApprovals,
+  createMemoryApprovals,
+} from "../../src/trust/approvals.ts";
 import { digestOf } from "../../src/trust/folder-digests.ts";
 
 const folders: string[] = [];

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
-import { locationOf } from "../../src/trust/folder-identity.ts";
+import { locationOf } from "../../src/trust/trust-file.ts";
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "locations-test-")));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

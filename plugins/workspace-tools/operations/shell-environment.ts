@@ -6,7 +6,8 @@ type Variables = Readonly<Record<string, string | undefined>>;
 /**
  * The environment of commands: an allow list, because a model reads what a command prints. It contains what programs need
  * to run and what configures tool chains. A listed variable is omitted when its name or value looks like a credential.
- * `names`: variables that the configuration adds, which are not checked.
+ * `names`: variables that the configuration adds, which are not checked. Programs that the host starts get less: see
+ * `src/io/process/child-environment.ts`.
  */
 export function shellEnvironment(host: Variables = process.env, names: readonly string[] = []): Record<string, string> {
   const added = new Set(names.map(keyOf));

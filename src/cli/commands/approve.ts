@@ -1,6 +1,5 @@
-import { approvalText } from "../../base/approval-text.ts";
-import { exactJson } from "../../base/hidden-characters.ts";
 import { counted } from "../../base/text.ts";
+import { approvalText, exactJson } from "../../base/untrusted-text.ts";
 import type { HeldSkillTool, Host } from "../../host/host.ts";
 import type { HeldBack, ServerInfo } from "../../session/mcp/server-connections.ts";
 import { CliError } from "../cli-error.ts";

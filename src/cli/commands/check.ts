@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { type CheckReport, checkSkills } from "../../advice/check-skills.ts";
 import type { InspectPython } from "../../advice/static-runner.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { packageVersion } from "../../base/package-version.ts";
+import { packageVersion } from "../../base/package-root.ts";
 import { counted } from "../../base/text.ts";
 import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";

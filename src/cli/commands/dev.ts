@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { counted } from "../../base/text.ts";
-import { whenAborted } from "../../base/wait-for.ts";
+import { whenAborted } from "../../base/wait.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
 import type { FailedPluginChange, PluginChange, PluginsChange } from "../../plugin-host/plugin-reloads.ts";
 import type { FailedChange, SkillChange, SkillsChange } from "../../skills/skill.ts";

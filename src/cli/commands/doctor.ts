@@ -8,7 +8,7 @@ import type { Host } from "../../host/host.ts";
 import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
 import { createConnector, type OwnedConnector } from "../../host/session-server-sets.ts";
 import { findConfinement } from "../../io/process/confine-process.ts";
-import { createFileApprovals } from "../../trust/file-approvals.ts";
+import { createFileApprovals } from "../../trust/approvals.ts";
 import type { FolderStanding } from "../../trust/folder-trust.ts";
 import {
   type CheckedServer,

@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { errorMessage, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
 import { hideSecrets } from "../../servers/copilot/connection/redacting-logger.ts";

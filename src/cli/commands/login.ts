@@ -1,5 +1,5 @@
 import { counted } from "../../base/text.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import { spawnProcess } from "../../io/process/child-process.ts";
 import type { AskToSignIn } from "../../session/mcp/server-connections.ts";

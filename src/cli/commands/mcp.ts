@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { counted } from "../../base/text.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import { isLoopback } from "../../io/net/connection-gate.ts";
 import { type McpHttpServer, serveMcp } from "../../servers/mcp/serve-mcp.ts";

@@ -5,7 +5,7 @@ import { readSkill, type SkillText } from "../../skills/load/read-skill.ts";
 import { isSkillFolder } from "../../skills/load/skill-path.ts";
 import { listToolEntries, moduleExtensions } from "../../skills/load/tool-entries.ts";
 import { discoverRoot, resolveRoot } from "../../skills/store/skill-roots.ts";
-import { checkToolName } from "../../tools/tool-name.ts";
+import { checkToolName } from "../../tools/tool.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { checkSkills } from "../../advice/check-skills.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { packageVersion } from "../../base/package-version.ts";
+import { packageVersion } from "../../base/package-root.ts";
 import { counted } from "../../base/text.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";

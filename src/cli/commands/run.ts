@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { extname, resolve } from "node:path";
 import { toError } from "../../base/errors.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import type { ExportFormat } from "../../host/session-store.ts";
 import type { ProviderOptions } from "../../models/provider.ts";
 import { approveAll } from "../../session/permissions/permissions.ts";

@@ -9,7 +9,7 @@ import { isSkillFolder } from "../../skills/load/skill-path.ts";
 import { discoverRoot, resolveRoot } from "../../skills/store/skill-roots.ts";
 import { isInert } from "../../trust/checked-folder.ts";
 import { openPrivateKey } from "../../trust/private-keys.ts";
-import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../trust/signature-statement.ts";
+import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../trust/skill-signature.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { named } from "../describe.ts";

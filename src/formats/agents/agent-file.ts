@@ -1,6 +1,6 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { isRecord, type Json } from "../../base/json.ts";
-import type { VariableLookup } from "../mcp/expand-variables.ts";
+import type { VariableLookup } from "../mcp/mcp-dialects.ts";
 import { parseServerSpec, toServerConfig } from "../mcp/parse-server-spec.ts";
 import { type FrontMatter, parseFrontMatter } from "../skills/front-matter.ts";
 import { booleanField, type FieldWarning, textField, toolListField } from "../skills/front-matter-fields.ts";

@@ -5,8 +5,7 @@ import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, type JsonPath, parseJson } from "../text/json-document.ts";
 import type { JsonComplain } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
-import type { VariableLookup } from "./expand-variables.ts";
-import { detectDialect, type McpDialect } from "./mcp-dialects.ts";
+import { detectDialect, type McpDialect, type VariableLookup } from "./mcp-dialects.ts";
 import { type ParsedServer, readServer } from "./parse-server-spec.ts";
 import { kindOf } from "./server-entry.ts";
 

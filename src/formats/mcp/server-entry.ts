@@ -1,8 +1,7 @@
 import { isRecord, type Json } from "../../base/json.ts";
 import type { JsonPath } from "../text/json-document.ts";
 import type { JsonComplain } from "../text/json-fields.ts";
-import { expandVariables, maxValueLength, type VariableLookup } from "./expand-variables.ts";
-import type { DialectRules, FilledField } from "./mcp-dialects.ts";
+import { type DialectRules, expandVariables, type FilledField, maxValueLength, type VariableLookup } from "./mcp-dialects.ts";
 import type { McpServerSpec } from "./mcp-server-spec.ts";
 
 interface EntryOptions {

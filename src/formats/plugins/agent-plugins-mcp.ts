@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { isRecord, type Json } from "../../base/json.ts";
-import type { VariableLookup } from "../mcp/expand-variables.ts";
+import type { VariableLookup } from "../mcp/mcp-dialects.ts";
 import { type ParsedServer, readServer } from "../mcp/parse-server-spec.ts";
 import { createTextReport } from "../skills/text-report.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";

@@ -1,4 +1,4 @@
-import { withoutHidden } from "../../base/hidden-characters.ts";
+import { withoutHidden } from "../../base/untrusted-text.ts";
 
 /** Called when a field has an invalid value, which is then omitted. */
 export type FieldWarning = (key: string, message: string) => void;

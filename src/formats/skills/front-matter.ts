@@ -1,5 +1,5 @@
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
-import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/untrusted-text.ts";
 import { hiddenMessage, hiddenTextCode, reportHidden } from "../text/decode-text.ts";
 import { maxFrontMatterLength } from "../text/limits.ts";
 import { parseYamlMap } from "../text/parse-yaml.ts";

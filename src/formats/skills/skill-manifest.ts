@@ -1,7 +1,7 @@
 import { valid, validRange } from "semver";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
 import { isRecord, type Json } from "../../base/json.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/untrusted-text.ts";
 import { hiddenMessage, hiddenTextCode } from "../text/decode-text.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, type JsonComplain } from "../text/json-fields.ts";

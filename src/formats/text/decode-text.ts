@@ -1,5 +1,5 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
-import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
+import { findHidden, hiddenWords } from "../../base/untrusted-text.ts";
 
 /**
  * Decodes a file without its byte order mark. UTF-8 is expected; UTF-16 with a byte order mark is read with a warning. Invalid

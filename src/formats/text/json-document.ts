@@ -1,5 +1,5 @@
 import type { Severity } from "../../base/diagnostic.ts";
-import { maxJsonDepth } from "../../base/json-limits.ts";
+import { maxJsonDepth } from "../../base/json.ts";
 
 export type JsonPath = readonly (string | number)[];
 

@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { CheckedTree } from "../read-bounded.ts";
 import type { Scope } from "../scope.ts";
 import { CheckedGraphs, GraphLoads } from "./graph-loads.ts";

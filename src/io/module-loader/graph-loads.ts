@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { CheckedTree } from "../read-bounded.ts";
 import { toModuleError } from "./module-error.ts";
 import { type GraphParts, ModuleGraph } from "./module-graph.ts";

@@ -3,7 +3,7 @@ import { join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Jiti, JitiOptions, TransformOptions } from "jiti";
 import { transformSync } from "oxc-transform";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import { decoratorHelpers } from "./decorators.ts";
 import { importNative } from "./host-modules.ts";
 import { type Capture, captureModule, type edgeKey, pathsOf } from "./module-capture.ts";

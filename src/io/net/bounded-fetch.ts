@@ -1,4 +1,4 @@
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import { AddressRefused, isPrivateAddress, isPrivateHost } from "./host-address.ts";
 
 export interface FetchRequest {

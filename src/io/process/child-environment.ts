@@ -23,7 +23,8 @@ const windowsNames = [
 
 /**
  * The variables of the host's environment that a program needs to run: never tokens and keys, and never variables that make
- * another program load code (NODE_OPTIONS, LD_PRELOAD, …). A caller adds those explicitly in `additions`.
+ * another program load code (NODE_OPTIONS, LD_PRELOAD, …). A caller adds those explicitly in `additions`. Shell commands of
+ * models get a longer list, of `plugins/workspace-tools/operations/shell-environment.ts`, because they need tool chains.
  */
 export function minimalEnvironment(
   additions: Readonly<Record<string, string>> = {},

@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { errorMessage } from "../../base/errors.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import { minimalEnvironment } from "./child-environment.ts";
 import { planLaunch } from "./child-launch.ts";
 import { confinedCommand, findConfinement, type ProcessLimits } from "./confine-process.ts";

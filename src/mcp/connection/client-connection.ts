@@ -2,7 +2,7 @@ import type { Client, RequestOptions as SdkRequestOptions } from "@modelcontextp
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord, type Json } from "../../base/json.ts";
 import type { Logger, LogLevel } from "../../base/logger.ts";
-import { afterWaiting } from "../../base/wait-for.ts";
+import { afterWaiting } from "../../base/wait.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type {
   CallRequestOptions,

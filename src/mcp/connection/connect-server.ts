@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
-import { settlesWithin } from "../../base/wait-for.ts";
+import { settlesWithin } from "../../base/wait.ts";
 import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { spawnProcess } from "../../io/process/child-process.ts";
 import { type ConnectOptions, defaultMessageBytes, type McpConnection, type ProtocolEra } from "./connection.ts";

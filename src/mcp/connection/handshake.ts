@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import { ClientConnection } from "./client-connection.ts";
 import { type ConnectOptions, defaultConnectTimeout, type McpConnection, type ProtocolEra } from "./connection.ts";
 import { toConnectionError } from "./connection-errors.ts";

@@ -7,7 +7,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { HostError } from "../../base/errors.ts";
-import { onAbort, settlesWithin } from "../../base/wait-for.ts";
+import { onAbort, settlesWithin } from "../../base/wait.ts";
 import type { RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { type ConnectionEnd, type ConnectOptions, defaultMessageBytes } from "./connection.ts";
 import type { Sdk, ServerLink } from "./server-link.ts";

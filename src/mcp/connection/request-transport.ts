@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, JSONRPCResultResponse, RequestId, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { toError } from "../../base/errors.ts";
-import { isRecord, type Json } from "../../base/json.ts";
-import { isNestedTooDeep, maxJsonDepth } from "../../base/json-limits.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { isNestedTooDeep, isRecord, type Json, maxJsonDepth } from "../../base/json.ts";
+import { onAbort } from "../../base/wait.ts";
 import type { ToolContext } from "../../tools/tool.ts";
 import type { CallRequestOptions } from "./connection.ts";
 import type { FrameDirection } from "./frame-log.ts";

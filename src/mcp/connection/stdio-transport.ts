@@ -1,10 +1,9 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { isRecord } from "../../base/json.ts";
-import { JsonValueCount, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
+import { isRecord, JsonValueCount, maxJsonDepth, maxJsonValues } from "../../base/json.ts";
 import { type Logger, redactText } from "../../base/logger.ts";
 import { JsonTooDeep, SlicedJson } from "../../base/sliced-json.ts";
-import { settlesWithin } from "../../base/wait-for.ts";
+import { settlesWithin } from "../../base/wait.ts";
 import type { ManagedProcess, ProcessExit } from "../../io/process/child-process.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { ConnectionEnd } from "./connection.ts";

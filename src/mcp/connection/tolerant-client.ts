@@ -1,5 +1,5 @@
 import { Client, type ClientContext, type JSONRPCRequest, type Result } from "@modelcontextprotocol/client";
-import { packageVersion } from "../../base/package-version.ts";
+import { packageVersion } from "../../base/package-root.ts";
 import { askerOf, type InFlight } from "./request-transport.ts";
 import { anything } from "./server-link.ts";
 import { requestMethods, type ServerRequests } from "./server-requests.ts";

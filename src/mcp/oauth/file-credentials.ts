@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
 import { type Logger, silentLogger } from "../../base/logger.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import { type FileLock, takeFileLock } from "../../io/file-lock.ts";
 import { readTextFile } from "../../io/read-bounded.ts";

@@ -2,7 +2,7 @@ import type { AuthProvider, FetchLike } from "@modelcontextprotocol/client";
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import { type Logger, silentLogger } from "../../base/logger.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { explain, unauthorized } from "./auth-fetch.ts";
 import type { CredentialStore, ServerAuth } from "./credentials.ts";

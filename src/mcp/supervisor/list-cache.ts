@@ -1,10 +1,10 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { Clock } from "../../base/clock.ts";
 import { isRecord, type Json } from "../../base/json.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
+import type { Clock } from "../../base/wait.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import type { DatedProtocol } from "./server-connector.ts";

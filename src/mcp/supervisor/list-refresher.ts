@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Clock } from "../../base/clock.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
+import type { Clock } from "../../base/wait.ts";
 import type { McpConnection, ServerList } from "../connection/connection.ts";
 import { listPages } from "../connection/list-pages.ts";
 import { type ListName, listNames, type ServerLists } from "./server-lists.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/clock.ts";
 import { HostError } from "../../base/errors.ts";
+import type { Clock } from "../../base/wait.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
 import { CircuitBreaker, type RespawnPolicy, type ServerError } from "./server-state.ts";

@@ -1,8 +1,8 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
-import { type Clock, endsWithin } from "../../base/clock.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
+import { type Clock, endsWithin } from "../../base/wait.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
 import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./server-lease.ts";

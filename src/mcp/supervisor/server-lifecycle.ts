@@ -1,6 +1,6 @@
-import { type Clock, endsWithin } from "../../base/clock.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import { type Clock, endsWithin } from "../../base/wait.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { McpConnection } from "../connection/connection.ts";

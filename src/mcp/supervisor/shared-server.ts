@@ -1,5 +1,5 @@
-import { endsWithin } from "../../base/clock.ts";
 import { HostError, toError } from "../../base/errors.ts";
+import { endsWithin } from "../../base/wait.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import { LastingSubscriptions } from "./lasting-subscriptions.ts";

@@ -1,5 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { type Clock, onAbort } from "../../base/wait.ts";
 
 /**
  * Limits how many servers start at a time: a hundred programs that start at once slow each other down until all are late.

@@ -1,7 +1,7 @@
-import { type Clock, endsWithin, systemClock } from "../../base/clock.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
+import { type Clock, endsWithin, systemClock } from "../../base/wait.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import { ListCache } from "./list-cache.ts";
 import { type ServerConnector, ServerHistories, ServerHistory } from "./server-connector.ts";

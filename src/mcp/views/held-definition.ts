@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { exactJson } from "../../base/hidden-characters.ts";
 import { isSecretName } from "../../base/logger.ts";
+import { exactJson } from "../../base/untrusted-text.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import { briefDiff, diffToApprove, isSameJson } from "../../trust/pins/definition-diff.ts";

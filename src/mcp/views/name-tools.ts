@@ -1,7 +1,7 @@
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { exactJson } from "../../base/hidden-characters.ts";
-import { checkToolName, nearestToolName } from "../../tools/tool-name.ts";
+import { exactJson } from "../../base/untrusted-text.ts";
+import { checkToolName, nearestToolName } from "../../tools/tool.ts";
 
 /** A server and its own names for its tools, in its order. */
 export interface ServerToolNames {

@@ -1,8 +1,8 @@
 import { HostError } from "../../base/errors.ts";
-import { withoutHidden } from "../../base/hidden-characters.ts";
 import { isRecord, type Json } from "../../base/json.ts";
+import { withoutHidden } from "../../base/untrusted-text.ts";
 import { assemblePrompt } from "../../tools/create/create-prompt.ts";
-import { type CompletionLike, complete } from "../../tools/define/completion.ts";
+import { type CompletionLike, complete } from "../../tools/define/define-prompt.ts";
 import { copyJson } from "../../tools/json-copy.ts";
 import type {
   Completion,

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
-import { exactJson, findHidden, withoutHidden } from "../../base/hidden-characters.ts";
 import { isRecord, type Json } from "../../base/json.ts";
+import { exactJson, findHidden, withoutHidden } from "../../base/untrusted-text.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { parseUriTemplate } from "../../tools/define/uri-template.ts";
 import { copyJson } from "../../tools/json-copy.ts";

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import { posix } from "node:path";
 import { HostError } from "../../base/errors.ts";
-import { findHidden, hiddenWords } from "../../base/hidden-characters.ts";
 import { isRecord, type Json } from "../../base/json.ts";
+import { findHidden, hiddenWords } from "../../base/untrusted-text.ts";
 import { expandPrompt } from "../../formats/skills/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
 import { nameFaults } from "../../formats/skills/skill-name.ts";

@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { exactJson } from "../../base/hidden-characters.ts";
 import { isRecord, type Json } from "../../base/json.ts";
+import { exactJson } from "../../base/untrusted-text.ts";
 import { createTool } from "../../tools/create/create-tool.ts";
 import type { ToolLike } from "../../tools/define/define-tool.ts";
 import { copyAhead } from "../../tools/json-copy.ts";

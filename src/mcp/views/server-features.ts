@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/untrusted-text.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";

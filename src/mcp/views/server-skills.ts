@@ -1,7 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
-import { exactJson } from "../../base/hidden-characters.ts";
 import type { Json } from "../../base/json.ts";
+import { exactJson } from "../../base/untrusted-text.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { digestOf } from "../../trust/folder-digests.ts";

@@ -1,7 +1,7 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { ToolSource } from "../../tools/tool-source.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
 import { type PinPolicy, Pins } from "../../trust/pins/pins.ts";

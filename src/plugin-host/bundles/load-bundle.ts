@@ -4,14 +4,14 @@ import { homedir } from "node:os";
 import { basename, join, resolve, sep } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { createVariableLookup, type VariableLookup } from "../../formats/mcp/expand-variables.ts";
+import { createVariableLookup, type VariableLookup } from "../../formats/mcp/mcp-dialects.ts";
 import { marketplacePlaces } from "../../formats/plugins/marketplace.ts";
 import { type BundleDialect, manifestPlaces } from "../../formats/plugins/plugin-dialects.ts";
 import { type PluginManifest, parsePluginManifest } from "../../formats/plugins/plugin-manifest.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { installedRoot } from "../../io/module-loader/package-config.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { locationOf } from "../../trust/folder-identity.ts";
+import { locationOf } from "../../trust/trust-file.ts";
 import {
   type Bundle,
   type BundleData,

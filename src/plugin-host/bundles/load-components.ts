@@ -1,6 +1,6 @@
 import { basename, join, relative, sep } from "node:path";
 import { parseAgentFile } from "../../formats/agents/agent-file.ts";
-import type { VariableLookup } from "../../formats/mcp/expand-variables.ts";
+import type { VariableLookup } from "../../formats/mcp/mcp-dialects.ts";
 import { type ParsedCommand, type PromptPlaces, parseMarkdownCommand, parseTomlCommand } from "../../formats/plugins/command-file.ts";
 import { type HookCommand, parseHookConfig } from "../../formats/plugins/hook-config.ts";
 import { parseFrontMatter } from "../../formats/skills/front-matter.ts";

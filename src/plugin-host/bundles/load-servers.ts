@@ -1,6 +1,6 @@
 import { join, relative, resolve, sep } from "node:path";
-import type { VariableLookup } from "../../formats/mcp/expand-variables.ts";
 import { parseMcpConfig } from "../../formats/mcp/mcp-config.ts";
+import type { VariableLookup } from "../../formats/mcp/mcp-dialects.ts";
 import type { LocalServerSpec, McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { type ParsedServer, toServerConfig } from "../../formats/mcp/parse-server-spec.ts";
 import { parseAgentPluginsMcp } from "../../formats/plugins/agent-plugins-mcp.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { escapeHidden } from "../../base/hidden-characters.ts";
 import { isRecord } from "../../base/json.ts";
+import { escapeHidden } from "../../base/untrusted-text.ts";
 import type { AskKind } from "../../session/clients/request-kinds.ts";
 import { permissionText } from "../../session/permissions/permission-reach.ts";
 import { compileSchema } from "../../tools/schema/json-schema-validator.ts";

@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import { noResult } from "../../session/clients/request-kinds.ts";
 import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type IncomingRequest, type WithClient } from "./client-channel.ts";
 import type { DeclaredCapabilities } from "./client-questions.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toError } from "../../base/errors.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 
 export interface NodeBridgeOptions {
   /** Longer bodies are refused with 413. */

@@ -2,10 +2,9 @@ import { createServer, type IncomingMessage, type Server as NodeServer } from "n
 import type { AddressInfo } from "node:net";
 import { createMcpHandler, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
 import { HostError } from "../../base/errors.ts";
-import { isRecord } from "../../base/json.ts";
-import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
+import { hasTooManyValues, isNestedTooDeep, isRecord, maxJsonDepth, maxJsonValues } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import { ConnectionGate, createConnectionToken, isLoopback } from "../../io/net/connection-gate.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";

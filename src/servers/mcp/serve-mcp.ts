@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { type Logger, silentLogger } from "../../base/logger.ts";
-import { packageVersion } from "../../base/package-version.ts";
+import { packageVersion } from "../../base/package-root.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
 import type { EndpointOptions } from "./endpoint.ts";

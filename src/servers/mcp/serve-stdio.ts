@@ -1,8 +1,7 @@
 import type { Readable } from "node:stream";
 import { type JSONRPCMessage, PROTOCOL_VERSION_META_KEY, type Server, type Transport } from "@modelcontextprotocol/server";
 import { serveStdio as serveConnection } from "@modelcontextprotocol/server/stdio";
-import { isRecord } from "../../base/json.ts";
-import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../base/json-limits.ts";
+import { hasTooManyValues, isNestedTooDeep, isRecord, maxJsonDepth, maxJsonValues } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { ConnectionEra } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";

@@ -1,5 +1,5 @@
 import { errorMessage, toError } from "../../base/errors.ts";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import type { AgentFacts } from "../prompt/model-text.ts";
 import type { TurnContext, TurnEnd } from "../turns/turn-types.ts";
 import type { AgentProfile } from "./agent-profiles.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { onAbort } from "../../base/wait-for.ts";
+import { onAbort } from "../../base/wait.ts";
 import type { AgentScope } from "../calls/tool-call.ts";
 import { agentText } from "../prompt/model-text.ts";
 import type { TurnContext } from "../turns/turn-types.ts";

@@ -1,6 +1,6 @@
 import { toError } from "../../base/errors.ts";
 import { redactText } from "../../base/logger.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import { withoutHostFrames } from "../../io/module-loader/module-error.ts";
 import { readableStack } from "../../io/module-loader/source-positions.ts";
 import type { Tool, ToolAnswer, ToolResult } from "../../tools/tool.ts";

@@ -1,5 +1,5 @@
 import { toError } from "../../base/errors.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import type { PermissionRequest, Tool, Validated } from "../../tools/tool.ts";
 import type { Hook, PreToolUseOutput } from "../hooks/hook-kinds.ts";
 import type { HookRun } from "../hooks/run-hooks.ts";

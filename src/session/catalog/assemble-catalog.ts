@@ -1,8 +1,7 @@
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { LruMap } from "../../base/lru-map.ts";
-import type { JsonSchema, Tool, ToolDefinition, ToolKind } from "../../tools/tool.ts";
-import { checkToolName } from "../../tools/tool-name.ts";
+import { checkToolName, type JsonSchema, type Tool, type ToolDefinition, type ToolKind } from "../../tools/tool.ts";
 import type { CatalogView } from "./catalog-view.ts";
 import { type FilterNotice, noticesOf } from "./filter-notices.ts";
 import type { CatalogSource, HiddenTool, LosingTool, LossRule, ToolCatalog } from "./tool-catalog.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import type { Asks } from "../../tools/tool.ts";
 import type { SessionEvents } from "../history/events.ts";
 import { type AskEnd, type AskFacts, type AskKind, type AskKindRow, type AskOutcome, askKinds, readAnswer } from "./request-kinds.ts";

@@ -2,8 +2,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { createTool } from "../../tools/create/create-tool.ts";
 import type { ToolLike } from "../../tools/define/define-tool.ts";
-import type { Tool, ToolOrigin } from "../../tools/tool.ts";
-import { checkToolName } from "../../tools/tool-name.ts";
+import { checkToolName, type Tool, type ToolOrigin } from "../../tools/tool.ts";
 
 /** Names of tools: what a push changed. */
 export interface ToolsDiff {

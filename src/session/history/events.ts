@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 
 /** One thing that happened in a session, as the Copilot SDK shapes it. Frozen. */
 export interface SessionEvent {

@@ -1,5 +1,5 @@
 import { toError } from "../../base/errors.ts";
-import { packageVersion } from "../../base/package-version.ts";
+import { packageVersion } from "../../base/package-root.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { History } from "./conversation-history.ts";

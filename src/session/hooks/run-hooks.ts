@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Deadlines, type Timed } from "../../base/deadlines.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import type { SessionContext } from "../session-context.ts";
 import { gateKinds, type Hook, type HookFacts, type HookInput, type HookKind, type HookKinds } from "./hook-kinds.ts";
 import { type Fold, type FoldedKind, folds, type HookResults, readHookOutput } from "./hook-results.ts";

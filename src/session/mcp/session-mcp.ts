@@ -1,5 +1,5 @@
 import { HostError } from "../../base/errors.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { SessionRuntime } from "../session-runtime.ts";
 import type { AskToSignIn, ServerInfo, ServerTool, SessionServers } from "./server-connections.ts";
 

@@ -1,7 +1,6 @@
 import { basename, isAbsolute, posix, relative, resolve } from "node:path";
-import { type ApprovalText, approvalText } from "../../base/approval-text.ts";
-import { exactJson, exactText } from "../../base/hidden-characters.ts";
 import { isRecord } from "../../base/json.ts";
+import { type ApprovalText, approvalText, exactJson, exactText } from "../../base/untrusted-text.ts";
 import { matchesPath, matchesWildcard } from "../../base/wildcard.ts";
 import { findConfinement, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallReach, PermissionAsk, PermissionRequest } from "../../tools/tool.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
 import type { Asks, PermissionDecision, PermissionRequest, Tool, ToolContext } from "../../tools/tool.ts";
 import { type ApprovalKey, type ApprovalScope, type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
-import { locationOf } from "../../trust/folder-identity.ts";
+import { locationOf } from "../../trust/trust-file.ts";
 import type { AskHandler, AskHandlers, ClientRequests } from "../clients/client-requests.ts";
 import type { AskOutcome } from "../clients/request-kinds.ts";
 import type { SessionContext } from "../session-context.ts";

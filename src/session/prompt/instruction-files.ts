@@ -1,12 +1,12 @@
 import { readdirSync, realpathSync } from "node:fs";
 import { basename, join, relative, resolve, sep } from "node:path";
-import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
 import type { Logger } from "../../base/logger.ts";
 import { fieldsReader, mustBe, readFlag, readTexts } from "../../base/read-fields.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/untrusted-text.ts";
 import { parseFrontMatter } from "../../formats/skills/front-matter.ts";
 import { isInside } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { locationOf } from "../../trust/folder-identity.ts";
+import { locationOf } from "../../trust/trust-file.ts";
 import { escaped } from "./system-prompt.ts";
 
 /** Where a file of instructions was found. */

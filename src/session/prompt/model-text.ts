@@ -1,3 +1,4 @@
+import { shorten } from "../../base/text.ts";
 import type { ArgumentIssue, ResultType } from "../../tools/tool.ts";
 import { resultText } from "../../tools/tool-result.ts";
 
@@ -119,13 +120,13 @@ export const toolSearchText = {
     return `Found ${tools.length === 1 ? "1 tool" : `${tools.length} tools`}, which you can call from now on:\n${lines.join("\n")}${more}`;
   },
   nothing(pattern: string, isPart: boolean): string {
-    if (isPart) return `The search for "${shortened(pattern)}" took too long and was stopped. Use a simpler pattern, such as one word.`;
-    return `No tool matches "${shortened(pattern)}". Try fewer or different words, such as the name of the service or of the object that you want to work with.`;
+    if (isPart) return `The search for "${shorten(pattern, 200)}" took too long and was stopped. Use a simpler pattern, such as one word.`;
+    return `No tool matches "${shorten(pattern, 200)}". Try fewer or different words, such as the name of the service or of the object that you want to work with.`;
   },
   refused(pattern: string, why: string): string {
     const allowed =
       'A pattern is a regular expression in RE2 syntax of at most 200 characters, without large repeat counts: letters, ".", "*", "+", "?", "|", "(...)", "[...]", "^", "$", "\\w", "\\d". Look-around and back-references are not allowed.';
-    return `The pattern "${shortened(pattern)}" cannot be used: it is ${why}. ${allowed}`;
+    return `The pattern "${shorten(pattern, 200)}" cannot be used: it is ${why}. ${allowed}`;
   },
 } as const;
 
@@ -133,10 +134,10 @@ export const toolSearchText = {
 export const skillText = {
   loaded: (name: string): string => `Skill "${name}" loaded successfully. Follow the instructions in the skill context.`,
   unknown: (name: string, known: readonly string[]): string =>
-    `Skill "${shortened(name)}" does not exist. ${known.length === 0 ? "There are no skills." : `Available skills are ${known.join(", ")}.`}`,
+    `Skill "${shorten(name, 200)}" does not exist. ${known.length === 0 ? "There are no skills." : `Available skills are ${known.join(", ")}.`}`,
   unreadable: (name: string): string => `Skill "${name}" could not be loaded. Continue without it.`,
   unreadableFile: (name: string, file: string): string =>
-    `Skill "${name}" has no file ${JSON.stringify(shortened(file))} that can be read as text. Continue without it.`,
+    `Skill "${name}" has no file ${JSON.stringify(shorten(file, 200))} that can be read as text. Continue without it.`,
 } as const;
 
 /**
@@ -174,8 +175,8 @@ export interface AgentFacts {
 export const agentText = {
   started: (id: string): string =>
     `Agent started in background with agent_id: ${id}. You'll be notified when it completes. Tell the user you're waiting and end your response, or continue unrelated work until notified.`,
-  unknownType: (type: string): string => `There is no longer an agent of type "${shortened(type)}". Choose another type.`,
-  unknown: (id: string): string => `No agent found with agent_id: ${shortened(id)}. The agent may have been cleared or never existed.`,
+  unknownType: (type: string): string => `There is no longer an agent of type "${shorten(type, 200)}". Choose another type.`,
+  unknown: (id: string): string => `No agent found with agent_id: ${shorten(id, 200)}. The agent may have been cleared or never existed.`,
   tooDeep: "The agent was not started: agents are nested too deeply. Do the work yourself.",
   tooMany: (limit: number): string =>
     `The agent was not started: ${limit} agents are already running, which is the limit. Wait for one of them to complete.`,
@@ -216,8 +217,8 @@ const interrupted = "The execution of this tool, or a previous tool was interrup
 const unavailable = "Permission denied and could not request permission from user";
 
 const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string } = {
-  unknown_tool: ({ tool, available }) => `Tool '${shortened(tool)}' does not exist.${callable(available)}`,
-  vanished_tool: ({ tool, available }) => `Tool '${shortened(tool)}' is no longer available.${callable(available)}`,
+  unknown_tool: ({ tool, available }) => `Tool '${shorten(tool, 200)}' does not exist.${callable(available)}`,
+  vanished_tool: ({ tool, available }) => `Tool '${shorten(tool, 200)}' is no longer available.${callable(available)}`,
   invalid_arguments: ({ tool, issues = [] }) => `Invalid arguments for tool '${tool}': ${issues.map(sentenceOf).join("; ")}`,
   unchecked_arguments: ({ tool }) => `The arguments for tool '${tool}' could not be checked, so it was not called.`,
   denied_by_hook: ({ reason }) => `Denied by preToolUse hook: ${reason || "No reason provided"}`,
@@ -254,11 +255,6 @@ const resultTypes: { readonly [Code in SettledCode]?: ResultType } = {
 
 function callable(available: readonly string[] = []): string {
   return available.length === 0 ? "" : ` Available tools that can be called are ${available.join(", ")}.`;
-}
-
-// The name comes from a model: whatever its length, it does not fill the next request.
-function shortened(name: string): string {
-  return name.length > 200 ? `${name.slice(0, 200)}…` : name;
 }
 
 function sentenceOf({ path, message }: ArgumentIssue): string {

@@ -1,6 +1,6 @@
 import { Emitter } from "../../base/emitter.ts";
 import { HostError, toError } from "../../base/errors.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import { unknownResource } from "../../tools/create/create-resource.ts";
 import type { Completion, OfferContext, Prompt, PromptDefinition, PromptResult } from "../../tools/prompt.ts";
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";

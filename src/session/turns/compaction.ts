@@ -1,5 +1,5 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { onAbort, waitFor } from "../../base/wait-for.ts";
+import { onAbort, waitFor } from "../../base/wait.ts";
 import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import { assembleMessages } from "../history/conversation-history.ts";

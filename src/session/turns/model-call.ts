@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { CompleteOptions, ModelDelta, ModelReply, ModelRequest, ModelRetry, RequestOrigin } from "../../models/model.ts";
 import { errorType, type StepEnd, type TracedStep } from "../telemetry.ts";
 import { emitUsage, emitUsageInfo, initiatorOf } from "./compaction.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { emitSkillInvoked, type SkillSource } from "../agents/agent-prompt.ts";
 import { skillContext } from "../prompt/model-text.ts";

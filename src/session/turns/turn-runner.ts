@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { redactText } from "../../base/logger.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import { ModelError, type ModelErrorCode } from "../../models/model-error.ts";
 import { transcriptPath } from "../environment.ts";
 import type { Compactor } from "./compaction.ts";

@@ -1,12 +1,11 @@
 import { HostError } from "../../base/errors.ts";
-import { waitFor } from "../../base/wait-for.ts";
+import { waitFor } from "../../base/wait.ts";
 import type { ToolJson } from "../../formats/skills/tool-json.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
 import type { Scope } from "../../io/scope.ts";
 import { handlerIn, isToolLike } from "../../tools/define/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../../tools/tool.ts";
-import type { CheckedFolder } from "../../trust/checked-folder.ts";
-import type { FolderView } from "../../trust/folder-view.ts";
+import type { CheckedFolder, FolderView } from "../../trust/checked-folder.ts";
 import { pathInSkill } from "../load/skill-path.ts";
 import type { ToolEntry } from "../load/tool-entries.ts";
 import { adaptExecute, registerDisposer } from "../load/tool-module.ts";

@@ -1,4 +1,4 @@
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";

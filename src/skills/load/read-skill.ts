@@ -9,7 +9,7 @@ import { parseToolJson, type ToolJson, toToolJson } from "../../formats/skills/t
 import { decodeText } from "../../formats/text/decode-text.ts";
 import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
 import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
-import type { FolderView } from "../../trust/folder-view.ts";
+import type { FolderView } from "../../trust/checked-folder.ts";
 import type { SkillPrompt } from "../skill.ts";
 import { defaultSkillName, documentInSkill, existsAt, namesAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";

@@ -6,7 +6,7 @@ import { parsePluginManifest } from "../../formats/plugins/plugin-manifest.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { confinePath } from "../../io/confine-path.ts";
 import { type CheckedTree, readTextFile } from "../../io/read-bounded.ts";
-import type { FolderView } from "../../trust/folder-view.ts";
+import type { FolderView } from "../../trust/checked-folder.ts";
 
 type SkillPath = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly diagnostic: Diagnostic };
 

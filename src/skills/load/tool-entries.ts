@@ -4,7 +4,7 @@ import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { placeInFile } from "../../io/place-in-file.ts";
-import type { FolderView } from "../../trust/folder-view.ts";
+import type { FolderView } from "../../trust/checked-folder.ts";
 import { entriesAt, existsAt, isFolderAt, pathInSkill } from "./skill-path.ts";
 
 /**

@@ -2,7 +2,7 @@ import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import { exportsOf } from "../../formats/modules/module-exports.ts";
 import { parseModule } from "../../formats/modules/module-source.ts";
 import { maxDocumentBytes } from "../../formats/text/limits.ts";

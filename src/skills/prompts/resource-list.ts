@@ -5,8 +5,7 @@ import type { CheckedTree } from "../../io/read-bounded.ts";
 import { createListedResource, type ResourcePlace, unknownResource } from "../../tools/create/create-resource.ts";
 import { kindOf } from "../../tools/define/content-block.ts";
 import type { DefinedResource, ListedResource } from "../../tools/define/define-resource.ts";
-import { mediaTypeOf } from "../../tools/media-type.ts";
-import type { Resource, ResourceContents, ResourceDefinition } from "../../tools/resource.ts";
+import { mediaTypeOf, type Resource, type ResourceContents, type ResourceDefinition } from "../../tools/resource.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";
 import type { FolderListing, ListedFile } from "../store/folder-listing.ts";
 

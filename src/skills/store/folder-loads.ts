@@ -1,7 +1,6 @@
-import { Emitter } from "../../base/emitter.ts";
+import { Emitter, SnapshotStore } from "../../base/emitter.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
-import { SnapshotStore } from "../../base/snapshot-store.ts";
 import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
 import { type FolderChanges, type FolderParts, SkillFolder, toSkillsChange } from "./skill-folder.ts";
 import type { SkillRoots } from "./skill-roots.ts";

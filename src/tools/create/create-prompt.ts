@@ -1,10 +1,9 @@
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { withoutHidden } from "../../base/hidden-characters.ts";
 import { isRecord } from "../../base/json.ts";
-import { complete } from "../define/completion.ts";
+import { withoutHidden } from "../../base/untrusted-text.ts";
 import { kindOf, toContentBlock } from "../define/content-block.ts";
-import type { DefinedPrompt } from "../define/define-prompt.ts";
+import { complete, type DefinedPrompt } from "../define/define-prompt.ts";
 import type { OfferContext, Prompt, PromptDefinition, PromptMessage, PromptResult } from "../prompt.ts";
 import type { ToolOrigin } from "../tool.ts";
 

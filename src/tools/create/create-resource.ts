@@ -1,11 +1,17 @@
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
-import { complete } from "../define/completion.ts";
 import { kindOf, plain, toBlob } from "../define/content-block.ts";
+import { complete } from "../define/define-prompt.ts";
 import { type DefinedResource, isAddress, type ListedResource } from "../define/define-resource.ts";
-import { mediaTypeOf } from "../media-type.ts";
-import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../resource.ts";
+import {
+  mediaTypeOf,
+  type Resource,
+  type ResourceContents,
+  type ResourceDefinition,
+  type ResourceTemplate,
+  type ResourceTemplateDefinition,
+} from "../resource.ts";
 import type { ToolOrigin } from "../tool.ts";
 
 /** The origin of the resources, and the version of the code behind them. */

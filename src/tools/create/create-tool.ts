@@ -4,10 +4,8 @@ import type { ToolLike } from "../define/define-tool.ts";
 import { checkSchema } from "../schema/check-schema.ts";
 import { compileSchema, nullOmitter } from "../schema/json-schema-validator.ts";
 import { type LibrarySchema, standardValidator } from "../schema/standard-schema.ts";
-import { revisionOf, signatureOf } from "../signature.ts";
-import type { Tool, ToolDefinition, ToolOrigin, Validated } from "../tool.ts";
-import { checkToolName } from "../tool-name.ts";
-import { readDefinition } from "./tool-definition.ts";
+import { checkToolName, type Tool, type ToolDefinition, type ToolOrigin, type Validated } from "../tool.ts";
+import { readDefinition, revisionOf, signatureOf } from "./tool-definition.ts";
 
 export interface CreateToolOptions {
   /**

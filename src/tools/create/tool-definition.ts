@@ -1,7 +1,8 @@
+import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
-import { findHidden, hiddenWords, withoutHidden } from "../../base/hidden-characters.ts";
 import { isRecord } from "../../base/json.ts";
+import { findHidden, hiddenWords, withoutHidden } from "../../base/untrusted-text.ts";
 import {
   checkShapes,
   type LeftOutKeys,
@@ -12,10 +13,9 @@ import {
   type ToolPermission,
 } from "../define/define-tool.ts";
 import { copyJson } from "../json-copy.ts";
+import { schemaKeywords } from "../schema/schema-structure.ts";
 import { isLibrarySchema, type LibrarySchema, toJsonSchema } from "../schema/standard-schema.ts";
-import { schemaKeywords } from "../schema/walk-schema.ts";
-import type { JsonSchema, ToolDefinition } from "../tool.ts";
-import { checkToolName } from "../tool-name.ts";
+import { checkToolName, type JsonSchema, type ToolDefinition } from "../tool.ts";
 
 interface ReadDefinition {
   /** Frozen, and plain JSON throughout. */
@@ -325,4 +325,18 @@ function mapped(record: Readonly<Record<string, unknown>>, map: (value: unknown,
 function mappedList(list: readonly unknown[], map: (value: unknown, index: number) => unknown): unknown {
   const next = list.map(map);
   return next.every((value, index) => value === list[index]) ? list : Object.freeze(next);
+}
+
+/**
+ * A hash of the tool's contract: name, title, description, parameters and the two flags, where an absent flag counts as `false`. Key
+ * order and white space make no difference; any other change of these six does.
+ */
+export function signatureOf(definition: ToolDefinition): string {
+  const { name, title, description, parameters, overridesBuiltInTool = false, skipPermission = false } = definition;
+  return sha256(canonicalJson({ name, title, description, parameters, overridesBuiltInTool, skipPermission }));
+}
+
+/** A hash of every field of a definition and the generation of the code behind it: equal hashes mean nothing changed. */
+export function revisionOf(definition: ToolDefinition, generation: string | number): string {
+  return sha256(canonicalJson({ definition, generation }));
 }

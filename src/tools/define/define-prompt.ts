@@ -1,10 +1,7 @@
 import { HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
-import type { OfferContext } from "../prompt.ts";
-import { isPromptName } from "../prompt-name.ts";
-import { type Completer, isCompleter } from "./completion.ts";
+import { type Completion, type CompletionContext, hasPromptBrand, isPromptName, type OfferContext, promptBrand } from "../prompt.ts";
 import { type ContentLike, kindOf } from "./content-block.ts";
-import { hasPromptBrand, promptBrand } from "./prompt-brand.ts";
 
 export interface PromptArgumentOptions {
   readonly title?: string | undefined;
@@ -124,4 +121,52 @@ function argumentOf(prompt: string, name: unknown, options: unknown, names: Set<
 
 function invalid(message: string, cause?: unknown): HostError {
   return new HostError("PROMPT_INVALID", message, cause === undefined ? undefined : { cause });
+}
+
+/** What an author's completer may return: the suggestions, best first, or a whole `Completion`. */
+export type CompletionLike = readonly string[] | Completion;
+
+/** Suggests values: a function of the text typed so far, or an array that is filtered by it. */
+export type Completer =
+  | readonly string[]
+  | ((value: string, context: CompletionContext) => CompletionLike | undefined | Promise<CompletionLike | undefined>);
+
+/** The maximum number of suggestions (MCP specification 2025-11-25, completion). */
+const most = 100;
+
+/**
+ * Runs a completer; without one there are no suggestions. Rejects with the completer's error, or with a TypeError when its result is not
+ * an array of strings.
+ */
+export async function complete(completer: Completer | undefined, value: string, context: CompletionContext): Promise<Completion> {
+  if (completer === undefined) return none;
+  return toCompletion(typeof completer === "function" ? await completer(value, context) : beginningWith(completer, value));
+}
+
+/** Whether a value can be a completer; a list is checked when it is used. */
+export function isCompleter(value: unknown): value is Completer {
+  return typeof value === "function" || Array.isArray(value);
+}
+
+const none: Completion = Object.freeze({ values: Object.freeze([]) });
+
+function beginningWith(values: readonly string[], value: string): readonly string[] {
+  const typed = value.toLowerCase();
+  return values.filter((candidate) => String(candidate).toLowerCase().startsWith(typed));
+}
+
+function toCompletion(given: unknown): Completion {
+  if (given === undefined || given === null) return none;
+  const completion: Partial<Record<keyof Completion, unknown>> = isRecord(given) ? given : { values: given };
+  const { values, total, hasMore } = completion;
+  if (!Array.isArray(values) || values.some((item) => typeof item !== "string"))
+    throw new TypeError(
+      `A completion must return an array of strings, not ${Array.isArray(values) ? "an array of other values" : kindOf(values)}.`,
+    );
+  const isCut = values.length > most;
+  return Object.freeze({
+    values: Object.freeze(values.slice(0, most) as string[]),
+    ...(typeof total === "number" ? { total } : isCut ? { total: values.length } : {}),
+    ...(typeof hasMore === "boolean" && !isCut ? { hasMore } : isCut ? { hasMore: true } : {}),
+  });
 }

@@ -1,8 +1,8 @@
 import { HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import type { OfferContext } from "../prompt.ts";
-import { type Completer, isCompleter } from "./completion.ts";
 import { kindOf, plain } from "./content-block.ts";
+import { type Completer, isCompleter } from "./define-prompt.ts";
 import { parseUriTemplate, type UriTemplate } from "./uri-template.ts";
 
 /** Marks what `defineResource` returns, also across copies of this package in one process. */

@@ -1,7 +1,7 @@
 import { HostError } from "../../base/errors.ts";
+import { hasPromptBrand } from "../prompt.ts";
 import type { StandardSchema } from "../schema/standard-schema.ts";
 import type { JsonSchema, PermissionRequest, ToolAnnotations, ToolContext, ToolInvocation } from "../tool.ts";
-import { hasPromptBrand } from "./prompt-brand.ts";
 
 /** Marks what `defineTool` returns, also across copies of this package in one process. */
 const toolBrand: unique symbol = Symbol.for("skillhost.tool");

@@ -8,7 +8,7 @@ import {
   type SchemaContext,
   type SchemaFault,
 } from "./evaluation-run.ts";
-import type { SchemaNode } from "./walk-schema.ts";
+import type { SchemaNode } from "./schema-structure.ts";
 
 /** Keywords that apply further schemas to the same value. */
 export const applicators: readonly (readonly [string, KeywordCompiler])[] = [

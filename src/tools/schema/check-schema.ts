@@ -3,9 +3,8 @@ import { isRecord } from "../../base/json.ts";
 import { issuesOf } from "./argument-issues.ts";
 import { EvaluationRun, pause } from "./evaluation-run.ts";
 import { SchemaEvaluator } from "./schema-evaluator.ts";
-import { SchemaIndex } from "./schema-index.ts";
 import { boundedPattern, nativePattern } from "./schema-pattern.ts";
-import { type Dialect, dialectOf, type SchemaNode, walkSchema } from "./walk-schema.ts";
+import { type Dialect, dialectOf, SchemaIndex, type SchemaNode, walkSchema } from "./schema-structure.ts";
 
 export interface SchemaCheckOptions {
   /** What the schema describes. Arguments must be an object; output may be anything. */

@@ -1,6 +1,5 @@
-import type { SchemaIndex } from "./schema-index.ts";
 import type { Pattern } from "./schema-pattern.ts";
-import type { SchemaNode } from "./walk-schema.ts";
+import type { SchemaIndex, SchemaNode } from "./schema-structure.ts";
 
 /** A mismatch: where, and by which keyword. The fault of a union without a matching branch holds the faults of its branches. */
 export interface SchemaFault {

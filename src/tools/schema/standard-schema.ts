@@ -1,6 +1,6 @@
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
-import { isThenable } from "../../base/thenable.ts";
+import { isThenable } from "../../base/wait.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tool.ts";
 import { maxIssues, pathText } from "./argument-issues.ts";
 

@@ -1,5 +1,5 @@
-import { exactJson } from "../../base/hidden-characters.ts";
 import { isRecord } from "../../base/json.ts";
+import { exactJson } from "../../base/untrusted-text.ts";
 
 /**
  * The differences between two versions of a definition, one line for each removed (`-`) or added (`+`) value, with its path: `-

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseAgentFile } from "../../../src/formats/agents/agent-file.ts";
-import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
+import { createVariableLookup } from "../../../src/formats/mcp/mcp-dialects.ts";
 import { resolveSessionConfig } from "../../../src/session/session-config.ts";
 import { rounds } from "../../rounds.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createVariableLookup, expandVariables, maxValueLength } from "../../../src/formats/mcp/expand-variables.ts";
-import { type McpDialect, rulesOf } from "../../../src/formats/mcp/mcp-dialects.ts";
+import { createVariableLookup, expandVariables, type McpDialect, maxValueLength, rulesOf } from "../../../src/formats/mcp/mcp-dialects.ts";
 import { parseServerSpec } from "../../../src/formats/mcp/parse-server-spec.ts";
 
 const lookup = createVariableLookup({

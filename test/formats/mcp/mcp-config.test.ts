@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
 import { type McpConfigOptions, parseMcpConfig } from "../../../src/formats/mcp/mcp-config.ts";
-import { detectDialect, type McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
+import { createVariableLookup, detectDialect, type McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
 
 const file = "/project/.mcp.json";
 const parse = (value: unknown, options: Partial<McpConfigOptions> = {}) =>

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
 import { parseMcpConfig } from "../../../src/formats/mcp/mcp-config.ts";
-import { adviseServers, type McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
+import { adviseServers, createVariableLookup, type McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
 import { type ParsedServer, parseServerSpec, toServerConfig } from "../../../src/formats/mcp/parse-server-spec.ts";
 import { rounds } from "../../rounds.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
-import type { McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
+import { createVariableLookup, type McpDialect } from "../../../src/formats/mcp/mcp-dialects.ts";
 import { parseServerSpec, type ServerSpecOptions, toServerConfig } from "../../../src/formats/mcp/parse-server-spec.ts";
 
 const environment = { TOKEN: "s3cret", ORG: "acme", EMPTY: "", HOST: "mcp.example.com", PATH: "/bin" };

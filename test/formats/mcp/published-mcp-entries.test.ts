@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createVariableLookup } from "../../../src/formats/mcp/expand-variables.ts";
 import { parseMcpConfig } from "../../../src/formats/mcp/mcp-config.ts";
+import { createVariableLookup } from "../../../src/formats/mcp/mcp-dialects.ts";
 
 // One entry for each set of keys and each kind of value that published configurations were found to have.
 const environment = { PAT: "p", HOST_URL: "h", GREP_KEY: "g", DB_HOST: "d", GH_PAT: "t" };

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nameTools, type ServerToolNames } from "../../../src/mcp/views/name-tools.ts";
-import { checkToolName } from "../../../src/tools/tool-name.ts";
+import { checkToolName } from "../../../src/tools/tool.ts";
 
 function nameOf(servers: readonly ServerToolNames[], server: string, tool: string): string {
   return nameTools(servers).names.get(server)!.get(tool)!;

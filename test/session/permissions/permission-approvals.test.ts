@@ -5,8 +5,7 @@ import type { Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolLike } from "../../../src/tools/define/define-tool.ts";
 import type { PermissionAsk } from "../../../src/tools/tool.ts";
-import { type ApprovalStore, createMemoryApprovals } from "../../../src/trust/approvals.ts";
-import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
+import { type ApprovalStore, createFileApprovals, createMemoryApprovals } from "../../../src/trust/approvals.ts";
 import { createTestEnvironment, impostorOf, openSession, recordEvents, sourceOf, type TestEnvironment, toolOf } from "../session-kit.ts";
 
 const runs = { description: "a tool", handler: () => "ran" };

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { approvalText } from "../../../src/base/approval-text.ts";
+import { approvalText } from "../../../src/base/untrusted-text.ts";
 import { permissionText } from "../../../src/session/permissions/permission-reach.ts";
 import type { PermissionAsk } from "../../../src/tools/tool.ts";
 

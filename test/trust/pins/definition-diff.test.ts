@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exactJson } from "../../../src/base/hidden-characters.ts";
+import { exactJson } from "../../../src/base/untrusted-text.ts";
 import { briefDiff, definitionDiff, isSameJson } from "../../../src/trust/pins/definition-diff.ts";
 
 const schema = (properties: object, required: string[] = []): object => ({ type: "object", properties, required });

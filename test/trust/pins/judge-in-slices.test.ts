@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { ApprovalStore } from "../../../src/trust/approvals.ts";
-import { createFileApprovals } from "../../../src/trust/file-approvals.ts";
+import { type ApprovalStore, createFileApprovals } from "../../../src/trust/approvals.ts";
 import { Pins } from "../../../src/trust/pins/pins.ts";
 
 /** A store that counts how many approvals are looked up in one turn of the event loop, at most. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { type ProvenanceOptions, verifyProvenance } from "../../../src/trust/provenance/verify-provenance.ts";
+import { type ProvenanceOptions, verifyProvenance } from "../../../src/trust/verify-provenance.ts";
 import { createFakeSigstore, type FakeBundle } from "./fake-sigstore.ts";
 
 const sigstore = createFakeSigstore();

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { pathInSkill } from "../../../src/skills/load/skill-path.ts";
 import { listToolEntries } from "../../../src/skills/load/tool-entries.ts";
+import { FolderView } from "../../../src/trust/checked-folder.ts";
 import { digestFolder } from "../../../src/trust/folder-digests.ts";
-import { FolderView } from "../../../src/trust/folder-view.ts";
 import { openKit, put, tempFolder } from "../../skills/kit.ts";
 import { greeterFiles, makeKey, requireOf, resign, signedGreeter } from "./signing-kit.ts";
 

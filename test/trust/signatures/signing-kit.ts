@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { testSkill } from "skillhost/testing";
-import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../../src/trust/signature-statement.ts";
+import { type Signed, type SigningKey, type SignRequest, signFolder } from "../../../src/trust/skill-signature.ts";
 import type { TrustOptions } from "../../../src/trust/trust-settings.ts";
 import { formatKey, publicKeyOf } from "../../../src/trust/trusted-keys.ts";
 import { type Files, skillMd, tempFolder, toolSource } from "../../skills/kit.ts";

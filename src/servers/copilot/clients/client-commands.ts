@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { onAbort } from "../../../base/wait-for.ts";
+import { onAbort } from "../../../base/wait.ts";
 import type { Session } from "../../../session/session.ts";
 import type { Client } from "./client.ts";
 

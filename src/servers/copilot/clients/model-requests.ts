@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { toError } from "../../../base/errors.ts";
-import { onAbort } from "../../../base/wait-for.ts";
+import { onAbort } from "../../../base/wait.ts";
 import type { ModelFetch } from "../../../models/http.ts";
 import type { Wire } from "../connection/wire.ts";
 

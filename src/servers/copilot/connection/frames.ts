@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../../base/json-limits.ts";
+import { hasTooManyValues, isNestedTooDeep, maxJsonDepth, maxJsonValues } from "../../../base/json.ts";
 
 /** The limit of a message. A longer one is refused when its length is announced. @internal Exported for tests. */
 export const maxFrameBytes: number = 64 * 1024 * 1024;

@@ -8,7 +8,7 @@ import {
 } from "vscode-jsonrpc/node.js";
 import { toError } from "../../../base/errors.ts";
 import type { Logger } from "../../../base/logger.ts";
-import { onAbort, waitFor } from "../../../base/wait-for.ts";
+import { onAbort, waitFor } from "../../../base/wait.ts";
 import { type FrameLimits, FrameWriter, type WireOutput } from "./frames.ts";
 import { WireReader, WireWriter } from "./wire-streams.ts";
 

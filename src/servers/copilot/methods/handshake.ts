@@ -1,4 +1,4 @@
-import { packageVersion } from "../../../base/package-version.ts";
+import { packageVersion } from "../../../base/package-root.ts";
 import type { Client, ProtocolVersion } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { Call, MethodFamily } from "./method.ts";

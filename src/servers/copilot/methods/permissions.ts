@@ -3,7 +3,7 @@ import { isRecord } from "../../../base/json.ts";
 import { isInside } from "../../../io/confine-path.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { Session } from "../../../session/session.ts";
-import { locationOf } from "../../../trust/folder-identity.ts";
+import { locationOf } from "../../../trust/trust-file.ts";
 import { badParams, notSupported } from "../connection/params.ts";
 import { toPromptRequest } from "../sessions/copilot-events.ts";
 import { findSession } from "../sessions/session-registry.ts";

@@ -1,6 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
-import { packageVersion } from "../../../base/package-version.ts";
+import { packageVersion } from "../../../base/package-root.ts";
 import type { ModelFetch } from "../../../models/http.ts";
 import type { ProviderOptions } from "../../../models/provider.ts";
 import type { Session } from "../../../session/session.ts";

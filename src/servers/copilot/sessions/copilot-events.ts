@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { escapeHidden } from "../../../base/hidden-characters.ts";
 import { isRecord } from "../../../base/json.ts";
+import { escapeHidden } from "../../../base/untrusted-text.ts";
 import type { DescribedSkill } from "../../../session/environment.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";

@@ -1,6 +1,6 @@
 import { type Diagnostic, formatDiagnostic } from "../../../base/diagnostic.ts";
 import { HostError } from "../../../base/errors.ts";
-import { settlesWithin } from "../../../base/wait-for.ts";
+import { settlesWithin } from "../../../base/wait.ts";
 import type { Host } from "../../../host/host.ts";
 import type { Attachment } from "../../../session/clients/session-client.ts";
 import type { SessionEvent } from "../../../session/history/events.ts";

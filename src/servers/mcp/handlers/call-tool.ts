@@ -8,6 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRecord } from "../../../base/json.ts";
 import type { Logger } from "../../../base/logger.ts";
+import { shorten } from "../../../base/text.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
 import { type CallToolResultBlocks, toCallToolResult } from "../../../tools/tool-result.ts";
 import type { ClientChannel, WithClient } from "../client-channel.ts";
@@ -42,13 +43,13 @@ export function createToolCaller(parts: ToolCallerParts): (params: CallParams, c
     try {
       // MCP clients call a tool only by its listed name.
       const tool = findTool(served, name) ?? (await served.whenStarted(() => findTool(served, name)));
-      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool "${shortened(name)}" does not exist.`);
+      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool "${shorten(name, 200)}" does not exist.`);
       const { outputSchema } = tool.definition;
       const request = { method: "tools/call", name, arguments: args };
       const called = await withClient(request, context, (channel) => call(parts, tool, args, channel));
       return server.projectCallToolResult(called as CallToolResult, outputSchema);
     } catch (error) {
-      throw toWireError(error, parts.log, `a call of tool "${shortened(name)}"`);
+      throw toWireError(error, parts.log, `a call of tool "${shorten(name, 200)}"`);
     }
   };
 }
@@ -73,11 +74,6 @@ async function call(
 function advise(result: ToolResult, { lackedPermission }: ClientChannel): ToolResult {
   if (!lackedPermission || result.resultType !== "denied") return result;
   return { ...result, textResultForLlm: `${result.textResultForLlm}\n${howToAllow}` };
-}
-
-// The name is untrusted and becomes part of log messages.
-function shortened(name: string): string {
-  return name.length > 200 ? `${name.slice(0, 200)}…` : name;
 }
 
 /** A parameter that clients repeat as a header, so that proxies can route by it (`x-mcp-header` in its schema). */

@@ -1,8 +1,8 @@
 import { createRequire } from "node:module";
-import type { Diagnostic } from "../../base/diagnostic.ts";
-import { errorMessage } from "../../base/errors.ts";
-import { isRecord } from "../../base/json.ts";
-import type { ProvenanceRule } from "../trust-policy.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { errorMessage } from "../base/errors.ts";
+import { isRecord } from "../base/json.ts";
+import type { ProvenanceRule } from "./trust-policy.ts";
 
 /** The package to verify, as the registry describes it. */
 interface ProvenanceSubject {
