@@ -94,7 +94,7 @@ function addServerCommands(program: Command, choose: Choose): void {
     .command("call")
     .description("call a tool once")
     .argument("<tool>", "tool name, or skill/name")
-    .argument("[arguments...]", "one option for each argument (--city Oslo), or one JSON object; - or a pipe: read JSON from stdin")
+    .argument("[args...]", "one option for each argument (--city Oslo), or one JSON object; - or a pipe: read JSON from stdin")
     .option("--arg <key=value>", "one argument; its value is JSON, else text; repeatable", collect)
     .option("--yes", "allow the call without asking for permission")
     .option("--timeout <ms>", "cancel the call after this many milliseconds", milliseconds)

@@ -273,7 +273,7 @@ Arguments:
   --id <value>
   --arg json=<text>
 `);
-  expect((await runCli(["call", "--help"], { cwd: place.path })).stdout).toContain("Usage: skillhost call [options] <tool> [arguments...]");
+  expect((await runCli(["call", "--help"], { cwd: place.path })).stdout).toContain("Usage: skillhost call [options] <tool> [args...]");
 });
 
 test("asks for required arguments on a terminal, again after a value of the wrong type", async () => {

@@ -32,7 +32,7 @@ test("--help lists the commands", async () => {
 
     Commands:
       dev [options] [dir...]           load skills, watch them and print each change
-      call [options] <tool> [json]     call a tool once
+      call [options] <tool> [args...]  call a tool once
       mcp|serve [options]              serve skills to MCP clients
       approve [options] <name> [tool]  show which definitions of an MCP server or
                                        skill changed since they were approved, and
@@ -46,6 +46,8 @@ test("--help lists the commands", async () => {
                                        their problems
       explain [options] <name>         show which skill provides a tool or skill
                                        name, and what it overrides
+      show [options] <name>            show what a tool takes and returns, or what a
+                                       skill contains
       check [options] [dir...]         find problems in skills and suggest
                                        improvements, without running code
       doctor [options]                 find problems of this machine and
@@ -79,19 +81,19 @@ test("shows how a command is used, with the options that every command has", asy
   const { code, stdout } = await runCli(["call", "--help"]);
   expect(code).toBe(0);
   expect(stdout).toMatchInlineSnapshot(`
-    "Usage: skillhost call [options] <tool> [json]
+    "Usage: skillhost call [options] <tool> [args...]
 
     call a tool once
 
     Arguments:
       tool                 tool name, or skill/name
-      json                 arguments as JSON; - or a pipe: read from stdin
+      args                 one option for each argument (--city Oslo), or one JSON
+                           object; - or a pipe: read JSON from stdin
 
     Options:
       --arg <key=value>    one argument; its value is JSON, else text; repeatable
       --yes                allow the call without asking for permission
       --timeout <ms>       cancel the call after this many milliseconds
-      -h, --help           show help
 
     Global Options:
       -V, --version        print the version
@@ -109,6 +111,8 @@ test("shows how a command is used, with the options that every command has", asy
       --log-level <level>  log level (default: error) (choices: "error", "warning",
                            "info", "debug")
       --log-file <file>    append the log to a file (default: stderr)
+
+    Run "skillhost call <tool> --help" to see the options of a tool.
     "
   `);
 });

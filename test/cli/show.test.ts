@@ -17,7 +17,7 @@ const files = {
       $defs: { when: { enum: ["now", "later"] } },
     },
     annotations: { destructiveHint: true },
-    handler: { type: "command", command: ["true"] },
+    handler: { command: "true" },
   }),
 };
 
@@ -60,7 +60,7 @@ test("shows a skill with its prompts and its tools in one line each", async () =
   using place = workplace(files);
   const { stdout } = await runCli(["show", "b"], { cwd: place.path });
   expect(stdout).toContain("b  active  skills/b\n");
-  expect(stdout).toContain("prompt   prompts/style.md (eager, 9 characters)\n");
+  expect(stdout).toContain("prompt   prompts/style.md (on-demand, 9 characters)\n");
   expect(stdout).toContain("tool     move-file(from, on?)  Moves a file.\n");
   expect((await runCli(["show", "a"], { cwd: place.path })).stdout).toContain("tool     greet  (not available: skillhost explain greet)\n");
 });

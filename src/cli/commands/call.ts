@@ -1,13 +1,13 @@
 import type { Host } from "../../host/host.ts";
 import type { ListedTool, Session } from "../../session/session.ts";
 import type { ToolResult } from "../../tools/tool.ts";
+import { askForArguments, parseFlags, printToolUsage, readArguments } from "../call-arguments.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { permissionRoute, userInputHandler } from "../confirm.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import { visibleText } from "../terminal-style.ts";
-import { askForArguments, parseFlags, printToolUsage, readArguments } from "../tool-arguments.ts";
 
 export interface CallCommandOptions {
   readonly arg?: readonly string[];

@@ -245,7 +245,7 @@ export function printToolUsage(tool: ListedTool, reserved: readonly string[], ou
 }
 
 /** ` --city <text> [options]` */
-export function usageOf(flags: readonly ToolFlag[]): string {
+function usageOf(flags: readonly ToolFlag[]): string {
   const required = flags
     .filter(({ isRequired }) => isRequired)
     .map((flag) => ` ${flag.flag}${flag.flag.endsWith("=") ? "" : " "}${placeholder(flag)}`);
