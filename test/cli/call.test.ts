@@ -247,7 +247,7 @@ test.each<[string, readonly string[], string]>([
   ["one value twice", ["--city", "a", "--city", "b"], "--city is given twice"],
   ["a word between options", ["--dry-run", "word"], 'Unexpected argument "word".'],
   ["a short option", ["-c", "a"], "has no argument -c."],
-  ["a negation of what is no switch", ["--no-city"], "has no argument --no-city."],
+  ["a negation of an option that is not a switch", ["--no-city"], "has no argument --no-city."],
 ])("call refuses %s as wrong usage", async (_what, argv, message) => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
   const { code, stdout, stderr } = await runCli(["call", "forecast", "--yes", ...argv], { cwd: place.path });

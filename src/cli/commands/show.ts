@@ -16,7 +16,7 @@ export interface ShowOptions {
   readonly schema?: boolean;
 }
 
-/** Shows what a tool takes and returns, or what a skill contains. `explain` tells why the name refers to it. */
+/** Shows what a tool takes and returns, or what a skill contains. `explain` shows why the name refers to it. */
 export function show(context: CommandContext, name: string, options: ShowOptions): Promise<number> {
   const { out } = context;
   return withHost(context, {}, async (host) => {
