@@ -1,5 +1,5 @@
 import { isRecord } from "../base/json.ts";
-import type { AssistantMessage, ChatMessage, ModelReply, ModelToolCall, ReplayFields } from "./model.ts";
+import type { FinishReason, ModelReply, ModelUsage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
 
 /** A new part of a reply, without the fields of the transport. */
@@ -37,86 +37,69 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/**
- * The order of a reply's thinking blocks, text and calls. Some APIs require thinking blocks unchanged, at the same position,
- * and for the same model. Text and calls are not repeated, because the message contains them. Plain JSON, because it is logged.
- */
-export type LayoutPart =
-  | { readonly kind: "thought"; readonly item: Readonly<Record<string, unknown>> }
-  /** The number of characters of the message's text. */
-  | { readonly kind: "text"; readonly length: number; readonly phase?: string }
-  | { readonly kind: "call" };
-
-/** A part of a message to be sent. */
-export type MessagePiece =
-  | Extract<LayoutPart, { kind: "thought" }>
-  | { readonly kind: "text"; readonly text: string; readonly phase?: string }
-  | { readonly kind: "call"; readonly call: ModelToolCall };
-
-export interface LayoutOwner {
-  /** The API, and the model's name there. */
-  readonly api: "messages" | "responses";
-  readonly model: string;
+/** The token usage in any of the known formats; undefined if there is none. */
+export function readUsage(value: unknown): ModelUsage | undefined {
+  if (!isRecord(value)) return undefined;
+  const inputTokens = count(value["prompt_tokens"]) ?? count(value["input_tokens"]);
+  const outputTokens = count(value["completion_tokens"]) ?? count(value["output_tokens"]);
+  if (inputTokens === undefined && outputTokens === undefined) return undefined;
+  const input = part(value, "prompt_tokens_details", "input_tokens_details");
+  const output = part(value, "completion_tokens_details", "output_tokens_details");
+  return {
+    inputTokens: inputTokens ?? 0,
+    outputTokens: outputTokens ?? 0,
+    ...firstCount("totalTokens", value["total_tokens"]),
+    ...firstCount("cachedTokens", input["cached_tokens"], value["prompt_cache_hit_tokens"], value["cache_read_input_tokens"]),
+    ...firstCount("cacheWriteTokens", input["cache_write_tokens"], input["cache_creation_tokens"], value["cache_creation_input_tokens"]),
+    ...firstCount("reasoningTokens", output["reasoning_tokens"], output["thinking_tokens"], value["reasoning_tokens"]),
+  };
 }
 
-/** The layout of a reply, if it has parts that must be sent again. */
-export function toReplay({ api, model }: LayoutOwner, parts: readonly LayoutPart[]): ReplayFields | undefined {
-  const matters = parts.some((part) => part.kind === "thought" || (part.kind === "text" && part.phase !== undefined));
-  return matters ? { [api]: { model, parts } } : undefined;
+function count(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined;
 }
 
-/** Whether a message has thinking blocks of this API and model that were not refused. */
-export function hasThoughts(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): boolean {
-  return layoutOf(message, owner, refused).some((part) => part.kind === "thought");
+function part(value: Readonly<Record<string, unknown>>, ...names: readonly string[]): Readonly<Record<string, unknown>> {
+  return names.map((name) => value[name]).find(isRecord) ?? {};
 }
 
-/** Marks the thinking blocks in these messages as refused. Returns whether there were any. */
-export function refuseThoughts(messages: readonly ChatMessage[], owner: LayoutOwner, refused: WeakSet<object>): boolean {
-  const thoughtful = messages.filter(
-    (message): message is AssistantMessage => message.role === "assistant" && hasThoughts(message, owner, refused),
-  );
-  for (const { replay } of thoughtful) if (replay !== undefined) refused.add(replay);
-  return thoughtful.length > 0;
+function firstCount<K extends keyof ModelUsage>(name: K, ...values: readonly unknown[]): { [P in K]?: number } {
+  const found = values.map(count).find((value) => value !== undefined);
+  return (found === undefined ? {} : { [name]: found }) as { [P in K]?: number };
 }
 
-/** The parts of a message in order of arrival, without empty text and trailing thinking blocks, which endpoints refuse. */
-export function arrange(message: AssistantMessage, owner: LayoutOwner, refused: WeakSet<object>): readonly MessagePiece[] {
-  const layout = layoutOf(message, owner, refused);
-  const pieces = fits(layout, message) ? place(layout, message) : [...layout.filter((part) => part.kind === "thought"), ...plain(message)];
-  const said = pieces.filter((piece) => piece.kind !== "text" || piece.text.trim() !== "");
-  return said.slice(0, said.findLastIndex((piece) => piece.kind !== "thought") + 1);
+/** The finish reason of a reply, and the endpoint's own value. */
+interface Finish {
+  readonly finishReason: FinishReason;
+  readonly providerFinishReason?: string;
 }
 
-function layoutOf({ replay }: AssistantMessage, { api, model }: LayoutOwner, refused: WeakSet<object>): readonly LayoutPart[] {
-  const kept = !isRecord(replay) || refused.has(replay) ? undefined : replay[api];
-  if (!isRecord(kept) || kept["model"] !== model || !Array.isArray(kept["parts"])) return [];
-  return kept["parts"].filter(isLayoutPart);
+const reasonWords: Readonly<Record<FinishReason, readonly string[]>> = {
+  "content-filter": ["content_filter", "safety", "refusal", "recitation"],
+  length: ["length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"],
+  "tool-calls": ["tool_calls", "function_call", "tool_use"],
+  stop: ["stop", "end_turn", "eos", "eos_token", "stop_sequence", "complete", "completed"],
+  other: [],
+};
+
+/** Normalizes the finish reasons of an endpoint. Of several choices, an abnormal one decides. Many servers report "stop" for tool calls. */
+export function finishOf(words: readonly string[], hasToolCalls: boolean): Finish {
+  const found = words.map((word) => ({ word, reason: reasonOf(word) }));
+  const wordOf = (...reasons: readonly FinishReason[]): string | undefined => found.find(({ reason }) => reasons.includes(reason))?.word;
+  for (const reason of ["content-filter", "length"] as const) {
+    const word = wordOf(reason);
+    if (word !== undefined) return toFinish(reason, word);
+  }
+  if (hasToolCalls) return toFinish("tool-calls", wordOf("tool-calls") ?? words[0]);
+  const word = wordOf("stop", "tool-calls");
+  return word === undefined ? toFinish("other", words[0]) : toFinish("stop", word);
 }
 
-function isLayoutPart(part: unknown): part is LayoutPart {
-  if (!isRecord(part)) return false;
-  if (part["kind"] === "thought") return isRecord(part["item"]);
-  if (part["kind"] === "text") return Number.isSafeInteger(part["length"]) && ["string", "undefined"].includes(typeof part["phase"]);
-  return part["kind"] === "call";
+function reasonOf(word: string): FinishReason {
+  const known = Object.entries(reasonWords).find(([, words]) => words.includes(word.toLowerCase()));
+  return (known?.[0] ?? "other") as FinishReason;
 }
 
-function plain({ content, toolCalls = [] }: AssistantMessage): readonly MessagePiece[] {
-  return [{ kind: "text", text: content }, ...toolCalls.map((call) => ({ kind: "call" as const, call }))];
-}
-
-// The message may have been changed since.
-function fits(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): boolean {
-  const length = layout.reduce((sum, part) => sum + (part.kind === "text" ? part.length : 0), 0);
-  return length === content.length && layout.filter((part) => part.kind === "call").length === toolCalls.length;
-}
-
-function place(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): readonly MessagePiece[] {
-  let [start, count] = [0, 0];
-  return layout.map((part): MessagePiece => {
-    if (part.kind === "thought") return part;
-    if (part.kind === "call") return { kind: "call", call: toolCalls[count++] as ModelToolCall };
-    start += part.length;
-    const text = content.slice(start - part.length, start);
-    return { kind: "text", text, ...(part.phase === undefined ? {} : { phase: part.phase }) };
-  });
+function toFinish(finishReason: FinishReason, word: string | undefined): Finish {
+  return { finishReason, ...(word !== undefined && { providerFinishReason: word }) };
 }

@@ -7,7 +7,7 @@ import { ModelError } from "./model-error.ts";
 import type { Endpoint } from "./provider-endpoint.ts";
 import { readAnswer, timeToClose } from "./read-answer.ts";
 import type { NewPart, ReplyAssembly } from "./reply-assembly.ts";
-import { ToolCallAssembly } from "./tool-arguments.ts";
+import { ToolCallAssembly } from "./tool-call-assembly.ts";
 
 /** The request and response formats of one API. */
 export interface Protocol<Dialect> {

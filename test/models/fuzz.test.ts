@@ -4,7 +4,7 @@ import { chatCompletions } from "../../src/models/chat-completions.ts";
 import type { ModelDelta, ModelReply } from "../../src/models/model.ts";
 import { ModelError } from "../../src/models/model-error.ts";
 import { createEndpoint } from "../../src/models/provider-endpoint.ts";
-import { parseArguments } from "../../src/models/tool-arguments.ts";
+import { parseArguments } from "../../src/models/tool-call-assembly.ts";
 import { createWireModel } from "../../src/models/wire-model.ts";
 import { chatChunks, sse } from "../doubles/scripted-model.ts";
 import { rounds } from "../rounds.ts";

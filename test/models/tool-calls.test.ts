@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ModelToolCall } from "../../src/models/model.ts";
-import { parseArguments } from "../../src/models/tool-arguments.ts";
+import { parseArguments } from "../../src/models/tool-call-assembly.ts";
 import { sse } from "../doubles/scripted-model.ts";
 import { ask, hello, listen, modelSaying } from "./models-kit.ts";
 
