@@ -6,6 +6,11 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** A value from outside where a text is expected. Values of another type count as absent: the empty text. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
 /** The nesting limit of data from a peer, a file or a model. Recursive code relies on it. */
 export const maxJsonDepth = 128;
 

@@ -41,8 +41,8 @@ interface Held {
 interface HeldServersOptions {
   readonly sets: ServerSets;
   readonly configured: ConfiguredServers;
-  /** The servers that are configured outside the session, for its current skills. */
-  outside(): readonly OwnedServer[];
+  /** The session's current skills, which may declare servers. */
+  skills(): ResolvedSkills;
   /** Called when the features of the servers may have changed. */
   onChanged(): void;
   /** Called when a server of the session's own conversation has changed and its tools can be called. */
@@ -99,9 +99,12 @@ export class HeldServers implements Disposable {
     this.#hold(this.#keyOf(user.view));
   }
 
-  start(view: WhoseView): void {
+  /** Starts the servers of a conversation, and returns them. */
+  start(view: WhoseView): ServerSet | undefined {
     this.#started.add(this.#keyOf(view));
-    this.of(view)?.set?.lease.start();
+    const set = this.of(view)?.set;
+    set?.lease.start();
+    return set;
   }
 
   stop(name: string): void {
@@ -132,7 +135,8 @@ export class HeldServers implements Disposable {
   #hold(key: string): Held | undefined {
     const user = this.#user;
     if (user === undefined) return undefined;
-    const outside = this.#options.outside();
+    const { configured, skills } = this.#options;
+    const outside = configured.outside(skills());
     const before = this.#held.get(key);
     const version = this.#version;
     if (before?.outside === outside && before.user === user && before.version === version) return before;

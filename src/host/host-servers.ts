@@ -69,7 +69,7 @@ export class HostedServers implements SessionServers, Disposable {
     this.#held = new HeldServers({
       sets,
       configured,
-      outside: () => configured.outside(skills()),
+      skills,
       onChanged: () => this.#events.emit("changed", undefined),
       onServerChanged: ({ server, kind }) => {
         if (kind === "lists") this.#notifier.notifyLists(server);
@@ -134,8 +134,7 @@ export class HostedServers implements SessionServers, Disposable {
 
   async ready(view: WhoseView, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    this.start(view);
-    const set = this.#held.of(view)?.set;
+    const set = this.#held.start(view);
     if (set === undefined) return;
     if (!this.#waitedFor.has(set)) await set.lease.ready(signal, { waitMs: Math.min(this.#parts.startupWait, maxWaitMs) });
     this.#waitedFor.add(set);

@@ -2,7 +2,8 @@ import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
-import type { AppendLog, LogRecord } from "../io/log/append-only-log.ts";
+import type { AppendLog } from "../io/log/append-log.ts";
+import type { LogRecord } from "../io/log/read-log.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
 import type { SessionEvent } from "../session/history/events.ts";
 import {

@@ -3,10 +3,10 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
+import { textOf } from "../base/json.ts";
 import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/file-lock.ts";
-import type { AppendLog, LogContents, LogRecord } from "../io/log/append-only-log.ts";
-import { openFileLog } from "../io/log/file-log.ts";
-import { readLogLines, toRecord } from "../io/log/read-log.ts";
+import { type AppendLog, openFileLog } from "../io/log/append-log.ts";
+import { type LogContents, type LogRecord, readLogLines, toRecord } from "../io/log/read-log.ts";
 import type { SessionEvent } from "../session/history/events.ts";
 import { isSessionId } from "../session/session-config.ts";
 
@@ -123,9 +123,9 @@ async function locked<T>(sessionId: string, path: string, use: (lock: FileLock) 
 /** Releases the lock when the log is closed. */
 function endingWith(log: AppendLog, lock: FileLock): AppendLog {
   return {
-    append: (record) => log.append(record),
-    read: () => log.read(),
-    flush: () => log.flush(),
+    append: log.append.bind(log),
+    read: log.read.bind(log),
+    flush: log.flush.bind(log),
     close: () => log.close().finally(() => lock.release()),
   };
 }
@@ -277,8 +277,4 @@ function code(text: string): string {
 
 function json(value: unknown): string {
   return JSON.stringify(value, undefined, 2) ?? "";
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }

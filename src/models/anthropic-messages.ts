@@ -1,9 +1,9 @@
-import { isRecord } from "../base/json.ts";
+import { isRecord, textOf } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool.ts";
-import { argumentsToSend, defined, encodeParameters, toCallId, wellFormed } from "./encode-parts.ts";
+import { argumentsToSend, encodeParameters, toCallId } from "./encode-parts.ts";
 import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelToolCall, ModelUsage, ToolMessage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
-import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage, textOf } from "./reply-assembly.ts";
+import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage } from "./reply-assembly.ts";
 import { arrange, hasThoughts, type LayoutOwner, type LayoutPart, type MessagePiece, refuseThoughts, toReplay } from "./reply-layout.ts";
 import type { ToolCallAssembly } from "./tool-call-assembly.ts";
 import type { Protocol, Refusal } from "./wire-model.ts";
@@ -90,7 +90,7 @@ function encodeAnthropicRequest(
       if (block !== undefined) block["cache_control"] = { type: "ephemeral" };
     }
   }
-  return defined({
+  return {
     model,
     max_tokens: maxTokens,
     system: system.length === 0 ? undefined : system,
@@ -100,7 +100,7 @@ function encodeAnthropicRequest(
     ...thinking,
     temperature: canSetTemperature ? request.temperature : undefined,
     stream: isStream ? true : undefined,
-  });
+  };
 }
 
 const budgets: Readonly<Record<string, number>> = { low: 4_096, medium: 10_240, high: 20_480 };
@@ -155,17 +155,12 @@ function encodePiece(piece: MessagePiece): readonly Block[] {
 
 function encodeInput(call: ModelToolCall): unknown {
   if (call.argumentsError !== undefined) return JSON.parse(argumentsToSend(call));
-  if (!isRecord(call.arguments)) return {};
-  return /[\ud800-\udfff]|\\ud/i.test(call.argumentsText) ? copyWellFormed(call.arguments) : call.arguments;
-}
-
-function copyWellFormed(input: object): unknown {
-  return JSON.parse(JSON.stringify(input), (_key, value) => (typeof value === "string" ? wellFormed(value) : value));
+  return isRecord(call.arguments) ? call.arguments : {};
 }
 
 function encodeResult({ toolCallId, content, images = [] }: ToolMessage): Block {
   const shown = [...encodeText(content), ...(images as readonly ImagePart[]).flatMap(encodePart)];
-  return { type: "tool_result", tool_use_id: callId(toolCallId), content: images.length === 0 ? wellFormed(content) : shown };
+  return { type: "tool_result", tool_use_id: callId(toolCallId), content: images.length === 0 ? content : shown };
 }
 
 function callId(id: string): string {
@@ -174,7 +169,7 @@ function callId(id: string): string {
 
 // The API rejects text that consists of white space.
 function encodeText(text: string): readonly Block[] {
-  return text.trim() === "" ? [] : [{ type: "text", text: wellFormed(text) }];
+  return text.trim() === "" ? [] : [{ type: "text", text: text }];
 }
 
 const shownTypes: Readonly<Record<string, string>> = {
@@ -196,7 +191,7 @@ function encodePart(part: MessagePart): readonly Block[] {
 }
 
 function encodeTool({ name, description, parameters, strict }: ModelTool): Block {
-  return defined({ name, description: description || undefined, input_schema: encodeParameters(parameters), strict });
+  return { name, description: description || undefined, input_schema: encodeParameters(parameters), strict };
 }
 
 function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {

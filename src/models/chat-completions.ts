@@ -1,6 +1,6 @@
-import { isRecord } from "../base/json.ts";
+import { isRecord, type Json, textOf } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool.ts";
-import { argumentsToSend, defined, encodeParameters, imageUrl, wellFormed } from "./encode-parts.ts";
+import { argumentsToSend, encodeParameters, imageUrl } from "./encode-parts.ts";
 import type {
   ChatMessage,
   ImagePart,
@@ -13,7 +13,7 @@ import type {
   ToolMessage,
 } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
-import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage, textOf } from "./reply-assembly.ts";
+import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage } from "./reply-assembly.ts";
 import type { ToolCallAssembly } from "./tool-call-assembly.ts";
 import type { Protocol, Refusal } from "./wire-model.ts";
 
@@ -48,7 +48,7 @@ interface ChatDialect {
 /** The body of a request to `/chat/completions`. Plain JSON without lone surrogates, which some servers cannot read. */
 function encodeChatRequest(model: string, request: ModelRequest, isStream: boolean, dialect: ChatDialect): Record<string, unknown> {
   const tools = request.tools ?? [];
-  return defined({
+  return {
     model,
     messages: encodeMessages(request.messages),
     // Endpoints reject an empty list, and a choice without a list.
@@ -59,7 +59,7 @@ function encodeChatRequest(model: string, request: ModelRequest, isStream: boole
     reasoning_effort: request.reasoningEffort,
     stream: isStream ? true : undefined,
     stream_options: isStream && dialect.canStreamUsage ? { include_usage: true } : undefined,
-  });
+  };
 }
 
 function encodeMessages(messages: readonly ChatMessage[]): readonly unknown[] {
@@ -82,19 +82,19 @@ function encodeMessages(messages: readonly ChatMessage[]): readonly unknown[] {
 function encodeMessage(message: ChatMessage): unknown {
   switch (message.role) {
     case "system":
-      return { role: "system", content: wellFormed(message.content) };
+      return { role: "system", content: message.content };
     case "user":
       return { role: "user", content: encodeContent(message.content) };
     case "tool":
-      return { role: "tool", tool_call_id: message.toolCallId, content: wellFormed(message.content) };
+      return { role: "tool", tool_call_id: message.toolCallId, content: message.content };
     case "assistant": {
       const { content, toolCalls = [], replay } = message;
       const kept = ownFields(replay, messageFields);
-      if (toolCalls.length === 0) return { ...kept, role: "assistant", content: wellFormed(content) };
+      if (toolCalls.length === 0) return { ...kept, role: "assistant", content: content };
       return {
         ...kept,
         role: "assistant",
-        content: content === "" ? null : wellFormed(content),
+        content: content === "" ? null : content,
         tool_calls: toolCalls.map(encodeToolCall),
       };
     }
@@ -116,15 +116,15 @@ function ownFields(replay: ReplayFields | undefined, names: readonly string[]): 
 }
 
 function encodeContent(content: string | readonly MessagePart[]): unknown {
-  if (typeof content === "string") return wellFormed(content);
+  if (typeof content === "string") return content;
   // Servers without image support often accept only plain text.
-  if (content.every((part) => part.type === "text")) return wellFormed(content.map((part) => part.text).join("\n"));
+  if (content.every((part) => part.type === "text")) return content.map((part) => part.text).join("\n");
   return content.map(encodePart);
 }
 
 function encodePart(part: MessagePart): unknown {
-  if (part.type === "text") return { type: "text", text: wellFormed(part.text) };
-  return { type: "image_url", image_url: defined({ url: imageUrl(part), detail: part.detail }) };
+  if (part.type === "text") return { type: "text", text: part.text };
+  return { type: "image_url", image_url: { url: imageUrl(part), detail: part.detail } };
 }
 
 function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unknown[] {
@@ -133,7 +133,7 @@ function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unkn
 }
 
 function encodeTool({ name, description, parameters, strict }: ModelTool): unknown {
-  return { type: "function", function: defined({ name, description, parameters: encodeParameters(parameters), strict }) };
+  return { type: "function", function: { name, description, parameters: encodeParameters(parameters), strict } };
 }
 
 function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {
@@ -177,22 +177,15 @@ class ChatAssembly implements ReplyAssembly {
 
   add(chunk: unknown): readonly NewPart[] {
     if (!isRecord(chunk)) return [];
+    const { model, id, usage, x_groq: vendor, choices } = chunk;
     this.#chunkCount += 1;
-    this.#model = textOf(chunk["model"]) || this.#model;
-    this.#callId = textOf(chunk["id"]) || this.#callId;
-    const vendor = isRecord(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
-    this.#usage = readUsage(chunk["usage"]) ?? readUsage(vendor) ?? this.#usage;
-    const choices = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isRecord) : [];
-    return choices.flatMap((choice, position) => {
-      this.#hasChoices = true;
-      this.#usage = readUsage(choice["usage"]) ?? this.#usage;
-      const number = typeof choice["index"] === "number" ? choice["index"] : position;
-      const message = [choice["delta"], choice["message"]].find(isRecord);
-      const parts = message === undefined ? [] : this.#addMessage(message, number);
-      const reason = textOf(choice["finish_reason"]);
-      if (reason !== "") this.#reasons.push(reason.slice(0, 100));
-      return parts;
-    });
+    if (typeof model === "string" && model !== "") this.#model = model;
+    if (typeof id === "string" && id !== "") this.#callId = id;
+    this.#addUsage(usage ?? (vendor as Json | undefined)?.["usage"]);
+    const parts: NewPart[] = [];
+    if (Array.isArray(choices))
+      for (const [position, choice] of choices.filter(isRecord).entries()) this.#addChoice(choice, position, parts);
+    return parts;
   }
 
   finish(): AssembledReply {
@@ -207,39 +200,34 @@ class ChatAssembly implements ReplyAssembly {
     };
   }
 
-  #addMessage(message: Readonly<Record<string, unknown>>, choice: number): readonly NewPart[] {
-    const { text, thought } = readContent(message["content"]);
-    const legacy = isRecord(message["function_call"]) ? [message["function_call"]] : undefined;
-    const inputs = this.#toolCalls.add(choice, message["tool_calls"] ?? legacy);
-    this.#keepOpaque(message);
-    return [
-      ...this.#addReasoning(this.#readReasoning(message) + thought),
-      ...this.#addText(text + textOf(message["refusal"])),
-      ...inputs.map((input) => ({ kind: "tool-input" as const, ...input })),
-    ];
+  #addChoice({ index, delta, message, usage, finish_reason: reason }: Json, position: number, parts: NewPart[]): void {
+    this.#hasChoices = true;
+    this.#addUsage(usage);
+    const said = isRecord(delta) ? delta : message;
+    if (isRecord(said)) this.#addMessage(said, typeof index === "number" ? index : position, parts);
+    if (typeof reason === "string" && reason !== "") this.#reasons.push(reason.slice(0, 100));
   }
 
-  #addText(text: string): readonly NewPart[] {
-    this.#content += text;
-    return text === "" ? [] : [{ kind: "text", text }];
+  #addUsage(usage: unknown): void {
+    // Most chunks have none.
+    if (usage !== undefined && usage !== null) this.#usage = readUsage(usage) ?? this.#usage;
   }
 
-  #addReasoning(text: string): readonly NewPart[] {
-    this.#reasoning += text;
-    return text === "" ? [] : [{ kind: "reasoning", text }];
-  }
-
-  // Gateways repeat the same reasoning under several names.
-  #readReasoning(message: Readonly<Record<string, unknown>>): string {
-    const name = reasoningFields.find((field) => textOf(message[field]) !== "");
-    if (name === undefined) return "";
-    this.#reasoningField ??= name;
-    return textOf(message[name]);
-  }
-
-  #keepOpaque(message: Readonly<Record<string, unknown>>): void {
-    const text = textOf(message["reasoning_opaque"]);
-    if (text !== "") this.#replay["reasoning_opaque"] = text;
+  #addMessage(message: Json, choice: number, parts: NewPart[]): void {
+    const { content, refusal, reasoning_opaque: opaque, tool_calls: calls, function_call: legacy } = message;
+    const { text, thought } = typeof content === "string" ? { text: content, thought: "" } : readParts(content);
+    // Gateways repeat the same reasoning under several names.
+    const field = reasoningFields.find((name) => typeof message[name] === "string" && message[name] !== "");
+    this.#reasoningField ??= field;
+    const reasoning = field === undefined ? thought : `${message[field]}${thought}`;
+    this.#reasoning += reasoning;
+    if (reasoning !== "") parts.push({ kind: "reasoning", text: reasoning });
+    const shown = typeof refusal === "string" ? text + refusal : text;
+    this.#content += shown;
+    if (shown !== "") parts.push({ kind: "text", text: shown });
+    if (typeof opaque === "string" && opaque !== "") this.#replay["reasoning_opaque"] = opaque;
+    const list = calls ?? (isRecord(legacy) ? [legacy] : undefined);
+    if (list !== undefined) for (const input of this.#toolCalls.add(choice, list)) parts.push({ kind: "tool-input", ...input });
   }
 
   // Models that reason between tool calls require their reasoning again; on other messages some reject it.
@@ -252,9 +240,9 @@ class ChatAssembly implements ReplyAssembly {
 /** The names under which gateways send and accept a model's reasoning. */
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"];
 
-function readContent(content: unknown): { text: string; thought: string } {
-  if (!Array.isArray(content)) return { text: textOf(content), thought: "" };
-  const parts = content.filter(isRecord);
+/** Some endpoints send a list of parts, thoughts among them. */
+function readParts(content: unknown): { text: string; thought: string } {
+  const parts = Array.isArray(content) ? content.filter(isRecord) : [];
   return {
     text: parts.map((part) => textOf(part["text"])).join(""),
     thought: parts.map((part) => thoughtOf(part["thinking"])).join(""),
@@ -262,5 +250,5 @@ function readContent(content: unknown): { text: string; thought: string } {
 }
 
 function thoughtOf(thinking: unknown): string {
-  return Array.isArray(thinking) ? readContent(thinking).text : textOf(thinking);
+  return Array.isArray(thinking) ? readParts(thinking).text : textOf(thinking);
 }

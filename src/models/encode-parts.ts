@@ -3,14 +3,15 @@ import { isRecord } from "../base/json.ts";
 import type { JsonSchema } from "../tools/tool.ts";
 import type { ImagePart, ModelToolCall } from "./model.ts";
 
-/** Replaces lone surrogates, which some servers cannot read. */
-export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, "\uFFFD");
-}
-
-/** Omits undefined fields. */
-export function defined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+/**
+ * The JSON text of a request body, without lone surrogates, which some servers cannot read. `JSON.stringify` writes them as escapes
+ * (ECMA-262, 25.5.2.3), and writes no other characters in that range as escapes.
+ */
+export function toJsonBody(body: object): string {
+  const text = JSON.stringify(body);
+  return text.includes("\\ud")
+    ? text.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (written) => (written.length > 2 ? "\ufffd" : written))
+    : text;
 }
 
 /** The URL of an image: its own, or a data URL. */
@@ -27,6 +28,15 @@ const refusedOnTop = [...combinators, "enum", "not"];
  */
 export function encodeParameters(parameters: JsonSchema | undefined): JsonSchema {
   if (parameters === undefined) return { type: "object", properties: {} };
+  const known = encodedParameters.get(parameters) ?? encodeSchema(parameters);
+  encodedParameters.set(parameters, known);
+  return known;
+}
+
+/** Each request has the tools of the one before. */
+const encodedParameters = new WeakMap<JsonSchema, JsonSchema>();
+
+function encodeSchema(parameters: JsonSchema): JsonSchema {
   const { type, properties } = parameters;
   if (type === "object" && isRecord(properties) && !refusedOnTop.some((word) => Object.hasOwn(parameters, word))) return parameters;
   const rest = Object.entries(parameters).filter(([word]) => !refusedOnTop.includes(word));
@@ -51,6 +61,6 @@ export function toCallId(id: string, rule: RegExp): string {
 
 /** The arguments of a model in a form that the endpoint accepts: the text of a JSON object. */
 export function argumentsToSend({ argumentsText, argumentsError }: ModelToolCall): string {
-  const text = argumentsText.trim() === "" ? "{}" : wellFormed(argumentsText);
-  return argumentsError === undefined ? text : JSON.stringify({ unreadable_arguments: text });
+  const text = argumentsText.trim() === "" ? "{}" : argumentsText;
+  return argumentsError === undefined ? text : toJsonBody({ unreadable_arguments: text });
 }

@@ -19,7 +19,7 @@ interface ModelFetchRequest {
 
 interface ModelFetchResponse {
   readonly status: number;
-  readonly headers: { get(name: string): string | null };
+  readonly headers: { get(name: string): string | null | undefined };
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 

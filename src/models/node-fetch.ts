@@ -25,7 +25,7 @@ export const nodeFetch: ModelFetch = async (address, { method, headers, body, si
   });
   return {
     status: answer.statusCode ?? 0,
-    headers: { get: (name) => headerOf(answer, name) },
+    headers: new Map(Object.entries(answer.headers).map(([header, value]) => [header, Array.isArray(value) ? value.join(", ") : value])),
     body: await decode(answer),
   };
 };
@@ -41,11 +41,6 @@ function clientFor(protocol: string): Promise<typeof request> {
     clients.set(protocol, client);
   }
   return client;
-}
-
-function headerOf({ headers }: IncomingMessage, name: string): string | null {
-  const value = headers[name];
-  return Array.isArray(value) ? value.join(", ") : (value ?? null);
 }
 
 /** The decoded body; codings are removed in reverse order. */

@@ -33,10 +33,6 @@ export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T
   return Object.fromEntries(there) as { [K in keyof T]?: Exclude<T[K], undefined | ""> };
 }
 
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
 /** The token usage in any of the known formats; undefined if there is none. */
 export function readUsage(value: unknown): ModelUsage | undefined {
   if (!isRecord(value)) return undefined;

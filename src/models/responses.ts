@@ -1,10 +1,10 @@
-import { isRecord } from "../base/json.ts";
+import { isRecord, textOf } from "../base/json.ts";
 import { copyJson } from "../tools/json-copy.ts";
 import { nearestToolName } from "../tools/tool.ts";
-import { argumentsToSend, defined, encodeParameters, imageUrl, toCallId, wellFormed } from "./encode-parts.ts";
+import { argumentsToSend, encodeParameters, imageUrl, toCallId } from "./encode-parts.ts";
 import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelUsage, ToolMessage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
-import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage, textOf } from "./reply-assembly.ts";
+import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage } from "./reply-assembly.ts";
 import { arrange, type LayoutOwner, type LayoutPart, type MessagePiece, refuseThoughts, toReplay } from "./reply-layout.ts";
 import type { ToolCallAssembly } from "./tool-call-assembly.ts";
 import type { Protocol, Refusal, SentBody } from "./wire-model.ts";
@@ -69,33 +69,33 @@ function encodeResponsesRequest(
   const tools = request.tools ?? [];
   const start = request.messages.findIndex(({ role }) => role !== "system");
   const [first, rest] = start === -1 ? [request.messages, []] : [request.messages.slice(0, start), request.messages.slice(start)];
-  const optional = defined({
+  const optional = {
     store: false,
     include: ["reasoning.encrypted_content"],
     temperature: request.temperature,
     reasoning: encodeReasoning(request.reasoningEffort, !dropped.has("summary")),
-  });
-  return defined({
+  };
+  return {
     model,
-    instructions: first.length === 0 ? undefined : first.map(({ content }) => wellFormed(content as string)).join("\n\n"),
+    instructions: first.length === 0 ? undefined : first.map(({ content }) => content as string).join("\n\n"),
     input: rest.flatMap((message) => encodeMessage(message, { api: "responses", model }, refused)),
     tools: tools.length === 0 ? undefined : tools.map(encodeTool),
     tool_choice: tools.length === 0 ? undefined : encodeToolChoice(request.toolChoice),
     max_output_tokens: request.maxOutputTokens,
     stream: isStream ? true : undefined,
     ...Object.fromEntries(Object.entries(optional).filter(([name]) => !(dropped as ReadonlySet<string>).has(name))),
-  });
+  };
 }
 
 // Without a summary no reasoning text is available.
 function encodeReasoning(effort: string | undefined, canSummarise: boolean): unknown {
-  return effort === undefined ? undefined : defined({ effort, summary: canSummarise ? "auto" : undefined });
+  return effort === undefined ? undefined : { effort, summary: canSummarise ? "auto" : undefined };
 }
 
 function encodeMessage(message: ChatMessage, owner: LayoutOwner, refused: WeakSet<object>): readonly unknown[] {
   switch (message.role) {
     case "system":
-      return [{ type: "message", role: "system", content: wellFormed(message.content) }];
+      return [{ type: "message", role: "system", content: message.content }];
     case "user":
       return [{ type: "message", role: "user", content: encodeContent(message.content) }];
     case "tool":
@@ -107,7 +107,7 @@ function encodeMessage(message: ChatMessage, owner: LayoutOwner, refused: WeakSe
 
 function encodePiece(piece: MessagePiece): unknown {
   if (piece.kind === "thought") return piece.item;
-  if (piece.kind === "text") return defined({ type: "message", role: "assistant", content: wellFormed(piece.text), phase: piece.phase });
+  if (piece.kind === "text") return { type: "message", role: "assistant", content: piece.text, phase: piece.phase };
   const { id, name } = piece.call;
   return { type: "function_call", call_id: callId(id), name: nearestToolName(name), arguments: argumentsToSend(piece.call) };
 }
@@ -118,25 +118,25 @@ function callId(id: string): string {
 }
 
 function encodeContent(content: string | readonly MessagePart[]): unknown {
-  if (typeof content === "string") return wellFormed(content);
-  if (content.every((part) => part.type === "text")) return wellFormed(content.map((part) => part.text).join("\n"));
+  if (typeof content === "string") return content;
+  if (content.every((part) => part.type === "text")) return content.map((part) => part.text).join("\n");
   return content.map(encodePart);
 }
 
 function encodeResult({ content, images = [] }: ToolMessage): unknown {
-  if (images.length === 0) return wellFormed(content);
+  if (images.length === 0) return content;
   const text: readonly MessagePart[] = content === "" ? [] : [{ type: "text", text: content }];
   return [...text, ...(images as readonly ImagePart[])].map(encodePart);
 }
 
 function encodePart(part: MessagePart): unknown {
-  if (part.type === "text") return { type: "input_text", text: wellFormed(part.text) };
+  if (part.type === "text") return { type: "input_text", text: part.text };
   return { type: "input_image", image_url: imageUrl(part), detail: part.detail ?? "auto" };
 }
 
 // Without `strict`, endpoints assume that schemas follow its rules.
 function encodeTool({ name, description, parameters, strict = false }: ModelTool): unknown {
-  return defined({ type: "function", name, description, parameters: encodeParameters(parameters), strict });
+  return { type: "function", name, description, parameters: encodeParameters(parameters), strict };
 }
 
 function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {

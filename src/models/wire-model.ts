@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../base/wait.ts";
+import { toJsonBody } from "./encode-parts.ts";
 import type { HttpAnswer } from "./http.ts";
 import { errorOfBody } from "./http-error.ts";
 import type { ChatMessage, ChatModel, CompleteOptions, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
@@ -85,7 +86,7 @@ function send<Dialect>(
   const call = {
     method: "POST" as const,
     path: protocol.path,
-    body: JSON.stringify(body),
+    body: toJsonBody(body),
     signal,
     origin,
     ...(request.headers === undefined ? {} : { headers: request.headers }),

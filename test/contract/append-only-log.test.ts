@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type AppendLog, createMemoryLog } from "../../src/io/log/append-only-log.ts";
-import { openFileLog } from "../../src/io/log/file-log.ts";
+import { type AppendLog, createMemoryLog, openFileLog } from "../../src/io/log/append-log.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 
 type OpenLog = (options?: { readonly maxLineBytes?: number }) => AppendLog;

@@ -1,4 +1,4 @@
-import { openFileLog } from "../../src/io/log/file-log.ts";
+import { openFileLog } from "../../src/io/log/append-log.ts";
 
 const log = openFileLog(process.argv[2] ?? "");
 for (let n = 0; n < 100; n++) log.append({ n });

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFil
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
-import { type FileLogOptions, openFileLog } from "../../src/io/log/file-log.ts";
+import { type FileLogOptions, openFileLog } from "../../src/io/log/append-log.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openFileLog } from "../../src/io/log/file-log.ts";
+import { openFileLog } from "../../src/io/log/append-log.ts";
 
 // Fills the small disk that is given with a log, makes room by deleting something else, and tells what came of it.
 const disk = process.argv[2] ?? "";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openFileLog } from "../../src/io/log/file-log.ts";
+import { openFileLog } from "../../src/io/log/append-log.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";

@@ -1,4 +1,4 @@
-import { openFileLog } from "../../src/io/log/file-log.ts";
+import { openFileLog } from "../../src/io/log/append-log.ts";
 
 // Writes to a log until it is killed, and says of every record when it is kept: by its number, one a line.
 const log = openFileLog(process.argv[2] ?? "");

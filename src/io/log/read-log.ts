@@ -1,7 +1,19 @@
 import { isUtf8 } from "node:buffer";
 import { open } from "node:fs/promises";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { defaultMaxLineBytes, type LogContents, type LogRecord } from "./append-only-log.ts";
+
+/** One record of a log: plain JSON. */
+export type LogRecord = Readonly<Record<string, unknown>>;
+
+export interface LogContents {
+  /** Oldest first. */
+  readonly records: readonly LogRecord[];
+  /** What could not be read, with line numbers. All other records are in `records`. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Default of the longest line of a log, in bytes. */
+export const defaultMaxLineBytes: number = 32 * 1024 * 1024;
 
 const chunkBytes = 256 * 1024;
 const maxDiagnostics = 20;

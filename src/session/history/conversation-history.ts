@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/json.ts";
+import { isRecord, textOf } from "../../base/json.ts";
 import type {
   AssistantMessage,
   ChatMessage,
@@ -179,10 +179,6 @@ function recordOf(value: unknown): Data {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 /** What a model is sent: one system message, then the conversation as its events describe it. */

@@ -1,7 +1,8 @@
 import { HostError, toError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
-import { type AppendLog, createMemoryLog, type LogRecord } from "../../io/log/append-only-log.ts";
+import { type AppendLog, createMemoryLog } from "../../io/log/append-log.ts";
+import type { LogRecord } from "../../io/log/read-log.ts";
 import type { ResolvedSessionConfig, SessionOptions } from "../session-config.ts";
 import { History } from "./conversation-history.ts";
 import type { SessionEvent } from "./events.ts";

@@ -277,9 +277,8 @@ export function emitUsageInfo(call: ModelCall, { events }: TurnContext): void {
 /** How full a model's context is with a request, by an estimate. */
 function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messages" | "tools">): ContextUse {
   const system = messages[0]?.role === "system" ? sizeOfMessage(messages[0]) : 0;
-  const systemTokens = estimateTokens(system);
-  const conversationTokens = estimateTokens(sizeOf(messages) - system);
-  const toolDefinitionsTokens = estimateTokens(sizeOfTools(tools));
+  const sizes = [system, sizeOf(messages) - system, sizeOfTools(tools)] as const;
+  const [systemTokens = 0, conversationTokens = 0, toolDefinitionsTokens = 0] = sizes.map(estimateTokens);
   const currentTokens = systemTokens + conversationTokens + toolDefinitionsTokens;
   return { tokenLimit: model.contextTokens, currentTokens, systemTokens, conversationTokens, toolDefinitionsTokens };
 }

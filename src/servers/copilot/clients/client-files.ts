@@ -1,7 +1,7 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
-import { type AppendLog, defaultMaxLineBytes, type LogRecord, logClosed, toLine } from "../../../io/log/append-only-log.ts";
-import { toRecord } from "../../../io/log/read-log.ts";
+import { type AppendLog, logClosed, toLine } from "../../../io/log/append-log.ts";
+import { defaultMaxLineBytes, type LogRecord, toRecord } from "../../../io/log/read-log.ts";
 import type { Client, ClientFileSystem } from "./client.ts";
 
 /** The error code of a client for a missing file. */
