@@ -7,9 +7,9 @@ import type { Pins } from "../../trust/pins/pins.ts";
 import type { SkillTrust } from "../../trust/skill-trust.ts";
 import { diffSkill, type Generation, isSameSkill } from "../load/judge-reload.ts";
 import { loadSkill, type Staged, type TrustFindings } from "../load/load-skill.ts";
+import type { UnitRetirement } from "../load/stage-tool.ts";
 import type { ToolRunner } from "../load/tool-runner.ts";
 import type { FailedChange, LoadedFolder, SkillChange, SkillsChange } from "../skill.ts";
-import type { Retirement } from "./disposal.ts";
 import type { FileHashes } from "./file-hashes.ts";
 import { FolderListing } from "./folder-listing.ts";
 
@@ -20,7 +20,7 @@ export interface FolderParts {
   readonly hostVersion: string;
   readonly importTimeout: number;
   readonly hashes: FileHashes;
-  readonly retirement: Retirement;
+  readonly retirement: UnitRetirement;
   readonly trust?: SkillTrust | undefined;
   readonly consent?: RunConsent | undefined;
   pinsOf?(folder: string): Pins | undefined;
