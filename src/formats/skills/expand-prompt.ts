@@ -1,8 +1,8 @@
 // Many placeholders with long arguments could expand to gigabytes. Beyond this size the remaining placeholders are not
 // replaced.
-export const maxInserted = 8_388_608;
+const maxInserted = 8_388_608;
 
-export const maxNames = 100;
+const maxNames = 100;
 
 export interface Expansion {
   /** The skill's folder, for `{baseDir}` and `${CLAUDE_SKILL_DIR}`. */
@@ -23,6 +23,9 @@ export interface Expansion {
  * backslash escapes a placeholder. Commands in the text are never run.
  */
 export function expandPrompt(body: string, expansion: Expansion): string {
+  // Most texts have no placeholder at all.
+  const isPlain = !body.includes("$") && !body.includes("{baseDir}");
+  if (isPlain && expansion.argumentsText === undefined && expansion.argumentValues === undefined) return body;
   const filler = createFiller(expansion);
   const text = body.replace(placeholderPattern(expansion.argumentNames ?? []), (whole, ...groups) => filler.fill(whole, groups));
   const left = filler.leftArguments();
@@ -36,16 +39,16 @@ export function takesArguments(body: string): boolean {
   return false;
 }
 
-export const pluginPlaceholder = "${CLAUDE_PLUGIN_ROOT}";
+const pluginPlaceholder = "${CLAUDE_PLUGIN_ROOT}";
 
-export interface Filler {
+interface Filler {
   fill(whole: string, groups: readonly (string | undefined)[]): string;
   /** The arguments, unless a placeholder used one. */
   leftArguments(): string;
 }
 
 /** The arguments as one text, and split. */
-export function readArguments({ argumentsText, argumentNames = [], argumentValues }: Expansion): {
+function readArguments({ argumentsText, argumentNames = [], argumentValues }: Expansion): {
   readonly text: string | undefined;
   readonly values: readonly (string | undefined)[];
 } {
@@ -55,7 +58,7 @@ export function readArguments({ argumentsText, argumentNames = [], argumentValue
   return { text: values.filter((value) => value !== undefined).join(" "), values };
 }
 
-export function createFiller(expansion: Expansion): Filler {
+function createFiller(expansion: Expansion): Filler {
   const { baseDir, pluginRoot, argumentNames = [] } = expansion;
   const { text: argumentsText, values } = readArguments(expansion);
   let inserted = 0;
@@ -83,7 +86,7 @@ export function createFiller(expansion: Expansion): Filler {
 
 // Groups: the backslash, a directory placeholder, $ARGUMENTS, its index, a position, a name, one in braces. Longer names first,
 // so that $file-name does not match $file.
-export function placeholderPattern(argumentNames: readonly string[]): RegExp {
+function placeholderPattern(argumentNames: readonly string[]): RegExp {
   const names = argumentNames.slice(0, maxNames).filter((name) => /^[A-Za-z_][\w-]{0,63}$/.test(name));
   const named = names.length === 0 ? "(?!)" : names.sort((a, b) => b.length - a.length).join("|");
   const directory = "(?<!\\\\)(\\{baseDir\\}|\\$\\{CLAUDE_SKILL_DIR\\}|\\$\\{CLAUDE_PLUGIN_ROOT\\})";
@@ -93,7 +96,7 @@ export function placeholderPattern(argumentNames: readonly string[]): RegExp {
 }
 
 // Splits words like a shell: by white space outside quotes; quotes are removed, a backslash escapes the next character.
-export function splitArguments(text: string): readonly string[] {
+function splitArguments(text: string): readonly string[] {
   const words: string[] = [];
   let word: string | undefined;
   let quote = "";

@@ -38,10 +38,12 @@ export function parseFrontMatter(text: string): FrontMatter {
   const { data, positions, state } = read;
   const bodyStart = read.block.bodyStart;
   reportPlace(read.block, report);
-  if (!reportHidden(source, report.add)) reportEscaped(read, report);
+  const isHiding = reportHidden(source, report.add);
+  if (!isHiding) reportEscaped(read, report);
+  const rest = source.slice(bodyStart);
   return {
     data,
-    body: withoutHidden(source.slice(bodyStart)),
+    body: isHiding ? withoutHidden(rest) : rest,
     bodyStartLine: report.position(bodyStart).line,
     state,
     positions,

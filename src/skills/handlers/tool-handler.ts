@@ -198,7 +198,7 @@ interface HttpHandlerOptions {
 
 /**
  * A handler that makes one HTTP request. Arguments cannot change the structure of the URL; redirects stay on the same host and within the
- * rules of the session. The response body is the result, and a status of 400 or more is a failure.
+ * rules of the session. The response body is the result, and a status of 400 or more is a failure. @internal Exported for tests.
  */
 export function createHttpHandler(spec: HttpSpec, { guardsPrivateNetworks = false }: HttpHandlerOptions = {}) {
   return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "addressRules">): Promise<object> => {

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { globSync, isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
@@ -12,7 +12,7 @@ import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
 import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
 import type { FolderView } from "../../trust/checked-folder.ts";
 import type { SkillPrompt } from "../skill.ts";
-import { defaultSkillName, documentInSkill, existsAt, namesAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
+import { defaultSkillName, documentInSkill, entriesAt, existsAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 
 /** A skill without its code. */
@@ -50,7 +50,7 @@ interface LostText {
  */
 export function readSkill(
   folder: string,
-  seen: (file: string, bytes: Uint8Array) => void,
+  seen: Reading["seen"],
   codeExtensions: readonly string[] = moduleExtensions,
   guard?: FileGuard,
   view?: FolderView,
@@ -121,7 +121,7 @@ function readOwnText(file: string, maxBytes: number, reading: Reading): string |
 function documentName(folder: string, view: FolderView | undefined): string | undefined {
   let names: string[];
   try {
-    names = namesAt(folder, view).filter((name) => name.toLowerCase() === "skill.md");
+    names = entriesAt(folder, view).flatMap(({ name }) => (name.toLowerCase() === "skill.md" ? name : []));
   } catch {
     // The folder was removed: it contains no skill.
     return undefined;
@@ -212,10 +212,12 @@ function matchesOf(folder: string, item: string, view: Reading["view"]): string[
 }
 
 function promptsIn(folder: string, view: Reading["view"], directory = "prompts"): string[] {
+  const path = join(folder, directory);
+  if (view?.kindOf(path) === "nothing") return [];
   try {
-    const names = namesAt(join(folder, directory), view).filter(
-      (name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."),
-    );
+    const names = entriesAt(path, view)
+      .map(({ name }) => name)
+      .filter((name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."));
     return names.sort().map((name) => `${directory}/${name}`);
   } catch {
     // The folder does not exist: a skill without prompts.
@@ -240,7 +242,8 @@ interface Reading {
   readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
-  seen(file: string, bytes: Uint8Array): void;
+  /** `stats`: the state of the file before it was read, where known. */
+  seen(file: string, bytes: Uint8Array, stats?: Stats): void;
 }
 
 /** The text of a file of the skill; undefined, with a diagnostic, if it cannot be read. */
@@ -251,7 +254,7 @@ function readText(file: string, maxBytes: number, { files, diagnostics, seen, gu
     diagnostics.push(read.diagnostic);
     return undefined;
   }
-  seen(file, read.bytes);
+  seen(file, read.bytes, read.stats);
   const { text, diagnostics: found } = decodeText(read.bytes, file);
   diagnostics.push(...found);
   return text;

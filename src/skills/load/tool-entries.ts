@@ -114,6 +114,8 @@ function expandItem(item: string, listing: Listing): string[] {
     return matches.filter((match) => isConfined(match, listing));
   }
   const path = item.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
+  // Without a list the folder is optional.
+  if (!listing.isListed && listing.view?.kindOf(join(folder, path)) === "nothing") return [];
   return isConfined(path, listing) ? filesAt(path, listing) : [];
 }
 

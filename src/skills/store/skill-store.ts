@@ -134,13 +134,17 @@ export class SkillStore implements AsyncDisposable {
   /** Checks every file and loads what changed. For hosts that do not watch, and on request. */
   async reload(): Promise<void> {
     const { folders } = this.#loads;
-    const files = new Set([...folders.values()].flatMap((folder) => [...folder.files]));
+    const doubtful = [...folders.values()].filter((folder) => !folder.isUnchanged);
+    const files = new Set(doubtful.flatMap((folder) => [...folder.files]));
     const changed = this.#findChanged([...files].map((path) => ({ path, kind: "changed", directory: false })));
     this.#noteFiles([...folders.keys()]);
     this.#roots.rescan();
     this.#watch.setListed(this.#roots.watched);
-    // New files in a folder are unknown, so all folders are loaded.
-    this.#loads.bring(folders.keys(), changed);
+    // A module may find other files now, so folders with code are always loaded.
+    this.#loads.bring(
+      doubtful.map(({ path }) => path),
+      changed,
+    );
     await this.idle();
   }
 
