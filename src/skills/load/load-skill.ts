@@ -134,7 +134,7 @@ async function stageSkill(
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
   const refused = checkEngines(text, options.hostVersion);
   const found = listEntries(folder, text, extensions, { refused, view: shown });
-  const listed = text.manifest === undefined ? withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
+  const listed = text.manifest === undefined ? await withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
   const generation = (options.lastGeneration ?? 0) + 1;
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
   const permissions = text.manifest?.permissions;
@@ -245,14 +245,17 @@ function listEntries(
 }
 
 /** Without a manifest, files in `tools/` may be scripts that a model is to run, as in many skills. They stay files. */
-function withoutScripts(
+async function withoutScripts(
   { entries, diagnostics, lost }: ToolEntries,
   before: Generation | undefined,
   { source, guard }: { readonly source: string; readonly guard: FileGuard | undefined },
-): ToolEntries {
+): Promise<ToolEntries> {
   // A file that had tools before does not become a script by one save.
   const wasTool = (key: string): boolean => before?.units.some((unit) => unit.key === key && unit.tools.length > 0) === true;
-  const scripts = entries.filter((entry) => entry.kind === "module" && !wasTool(entry.key) && isScript(entry.file, guard));
+  const scripts: ToolEntry[] = [];
+  for (const entry of entries) {
+    if (entry.kind === "module" && !wasTool(entry.key) && (await isScript(entry.file, guard))) scripts.push(entry);
+  }
   const hints = scripts.map((entry): Diagnostic => {
     const message =
       "This file exports no tool, so it is treated as a script and was not run. If it is a tool, export it with defineTool(…), or add a skill.json.";

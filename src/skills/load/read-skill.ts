@@ -1,6 +1,6 @@
 import { type Stats, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
-import { globSync, isDynamicPattern } from "tinyglobby";
+import { globSync } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { expandPrompt } from "../../formats/skills/expand-prompt.ts";
 import { type PromptFile, parsePromptFile } from "../../formats/skills/prompt-file.ts";
@@ -12,7 +12,7 @@ import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
 import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
 import type { FolderView } from "../../trust/checked-folder.ts";
 import type { SkillPrompt } from "../skill.ts";
-import { defaultSkillName, documentInSkill, entriesAt, existsAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
+import { defaultSkillName, documentInSkill, entriesAt, existsAt, isPattern, pathInSkill, pluginRootOf } from "./skill-path.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 
 /** A skill without its code. */
@@ -205,7 +205,7 @@ function readPrompt(path: string, manifestFile: string, reading: Reading): [Read
 
 function matchesOf(folder: string, item: string, view: Reading["view"]): string[] {
   const path = item.replace(/^\.\//, "");
-  if (isDynamicPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
+  if (isPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
   // A folder with the name of a prompt file is an error, not a folder of prompts.
   const isFolder = !promptExtensions.has(extname(path)) && statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory();
   return isFolder ? promptsIn(folder, view, path.replace(/\/+$/, "")) : [path];

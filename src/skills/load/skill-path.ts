@@ -1,5 +1,6 @@
 import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { isOutOfFiles } from "../../base/errors.ts";
 import { manifestPlaces } from "../../formats/plugins/plugin-dialects.ts";
@@ -144,4 +145,9 @@ function namesIn(folder: string): string[] {
     // Removed or unreadable since it was listed: it contains no skill now.
     return [];
   }
+}
+
+/** Whether a path is a glob pattern. Paths without any character of patterns do not load the library that decides. */
+export function isPattern(path: string): boolean {
+  return /[*?[({!\\]/.test(path) && isDynamicPattern(path);
 }
