@@ -82,14 +82,25 @@ export function withReach(tool: Tool, reach: NonNullable<Tool["reach"]>): Tool {
 
 /** A copy of the tool with some parts replaced. Spreading the tool itself would compute its hashes. */
 function derive(tool: Tool, changes: Partial<Parts>): Tool {
-  const { definition, origin, hasHandler, isAlwaysAsked, validate, permission, reach, hold, execute } = tool;
-  const revision = (): string => tool.revision;
-  const described = { ...(permission && { permission }), ...(reach && { reach }) };
-  const optional = { isAlwaysAsked: isAlwaysAsked === true, ...described, ...(hold && { hold }) };
-  return assemble({ definition, origin, revision, hasHandler, validate, ...optional, execute, ...changes });
+  return assemble({
+    definition: tool.definition,
+    origin: tool.origin,
+    revision: () => tool.revision,
+    hasHandler: tool.hasHandler,
+    isAlwaysAsked: tool.isAlwaysAsked,
+    validate: tool.validate,
+    permission: tool.permission,
+    reach: tool.reach,
+    hold: tool.hold,
+    execute: tool.execute,
+    ...changes,
+  });
 }
 
-type Parts = Omit<Tool, "signature" | "revision"> & { readonly revision: () => string };
+type OptionalParts = "isAlwaysAsked" | "permission" | "reach" | "hold";
+type Parts = Omit<Tool, "signature" | "revision" | OptionalParts> & {
+  readonly [Key in OptionalParts]?: Tool[Key] | undefined;
+} & { readonly revision: () => string };
 
 function assemble(parts: Parts): Tool {
   return new AssembledTool(parts);
