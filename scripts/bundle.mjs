@@ -3,8 +3,8 @@
 //
 //   node scripts/bundle.mjs [--compiled <dir>] [--dist <dir>]
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { isBuiltin } from "node:module";
-import { extname, join, sep } from "node:path";
+import { createRequire, isBuiltin } from "node:module";
+import { basename, extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { rolldown } from "rolldown";
@@ -38,6 +38,13 @@ const inlined = [
   "yaml",
 ];
 
+/**
+ * Inlined packages that most starts never call. Each is a file of its own, which the first call of one of its functions loads. They are
+ * CommonJS, because only `require` loads at once without a race with an `import` of the same module.
+ */
+const lazy = ["get-tsconfig", "re2js", "semver", "smol-toml", "tinyglobby", "yaml"];
+const lazyPrefix = "\0lazy:";
+
 /** What is loaded together is one file: each holds what its modules import, directly or not, and no file before it has. */
 const files = [
   { name: "define-tool", of: ["tools/define/define-tool.js"] },
@@ -50,7 +57,7 @@ const files = [
 rmSync(dist, { recursive: true, force: true });
 if (given.compiled === undefined) completeBuild();
 for (const plugin of plugins) copyAssets(plugin, join(dist, "plugins"));
-const output = await bundle();
+const output = [...(await bundle()), ...(await Promise.all(lazy.map(bundleLazy))).flat()];
 assertInstalled(output.flatMap((file) => [...file.imports, ...file.dynamicImports]));
 const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id) => installedName(id) ?? []);
 writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
@@ -76,6 +83,7 @@ async function bundle() {
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
     external: (id) => isPackage(id) && !inlined.includes(packageOf(id)),
     treeshake: { moduleSideEffects: hasSideEffects },
+    plugins: [lazyPackages()],
     preserveEntrySignatures: "allow-extension",
     checks: { ineffectiveDynamicImport: false },
   });
@@ -86,10 +94,68 @@ async function bundle() {
     chunkFileNames: ({ name }) => (name.startsWith("plugins/") ? "[name].js" : "chunks/[name].js"),
     comments: { legal: true, annotation: true, jsdoc: false },
     minifyInternalExports: false,
+    charset: "ascii",
     codeSplitting: { groups: [{ name: chunkNames(), debugName: "files" }], includeDependenciesRecursively: false },
   });
   await building.close();
+  const chunks = output.filter((file) => file.type === "chunk");
+  return skipForwarding(chunks);
+}
+
+/** Lets `import("…")` name the file that has the code, instead of a file that only exports some of its names again. */
+function skipForwarding(chunks) {
+  const targets = new Map();
+  for (const { code, fileName, isEntry } of chunks) {
+    const [, names, target] = /^export \{ ([\w$, ]+) \} from "\.\/([^"]+)";\s*$/.exec(code) ?? [];
+    if (!isEntry && target !== undefined && !/ as /.test(names)) targets.set(basename(fileName), target);
+  }
+  for (const chunk of chunks) {
+    const code = chunk.code.replace(/import\("(\.[^"]*\/)([^"/]+)"\)/g, (text, folder, file) =>
+      targets.has(file) ? `import("${folder}${targets.get(file)}")` : text,
+    );
+    if (code !== chunk.code) writeFileSync(join(dist, chunk.fileName), code);
+  }
+  const isForwarding = ({ fileName }) => fileName.startsWith("chunks/") && targets.has(basename(fileName));
+  for (const { fileName } of chunks.filter(isForwarding)) rmSync(join(dist, fileName));
+  return chunks.filter((chunk) => !isForwarding(chunk));
+}
+
+async function bundleLazy(name) {
+  const building = await rolldown({ platform: "node", input: { [name]: createRequire(import.meta.url).resolve(name) } });
+  const { output } = await building.write({
+    dir: join(dist, "chunks"),
+    format: "cjs",
+    entryFileNames: "[name].cjs",
+    comments: { legal: true },
+  });
+  await building.close();
   return output;
+}
+
+function lazyPackages() {
+  return {
+    name: "lazy-packages",
+    resolveId: (id) => (lazy.includes(id) ? lazyPrefix + id : undefined),
+    load: (id) => (id.startsWith(lazyPrefix) ? lazyModule(id.slice(lazyPrefix.length)) : undefined),
+  };
+}
+
+/** The module that takes the place of a package: its functions and classes load the package when they are called. */
+async function lazyModule(name) {
+  const exported = Object.entries(await import(name)).filter(([key, value]) => key !== "default" && typeof value === "function");
+  const declarations = exported.map(([key, value]) =>
+    /^class\b/.test(Function.prototype.toString.call(value))
+      ? `export const ${key} = /* @__PURE__ */ new Proxy(function () {}, {
+  construct: (_target, args) => new (load().${key})(...args),
+  get: (_target, property) => load().${key}[property],
+});`
+      : `export function ${key}(...args) { return load().${key}(...args); }`,
+  );
+  return `import { createRequire } from "node:module";
+const require = /* @__PURE__ */ createRequire(import.meta.url);
+let loaded;
+function load() { return loaded ??= require("./${name}.cjs"); }
+${declarations.join("\n")}`;
 }
 
 /** Users install the dependencies alone: what was found here because something else of the development brought it is missing there. */
@@ -108,7 +174,7 @@ function chunkNames() {
       if (!closures.has(name)) closures.set(name, closureOf(roots, context));
       return closures.get(name).has(id);
     };
-    return files.find(isIn)?.name ?? pluginChunk(id) ?? null;
+    return files.find(isIn)?.name ?? pluginChunk(id) ?? (id.startsWith(lazyPrefix) ? "lazy-packages" : null);
   };
 }
 

@@ -3,7 +3,7 @@ export { HostError } from "./base/errors.ts";
 export { Lifetime } from "./base/lifetime.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
 export * from "./define.ts";
-export type { SkillPermissions } from "./formats/skills/skill-permissions.ts";
+export type { SkillPermissions } from "./formats/skills/skill-manifest.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
 export type { HeldSkillTool, Host, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, isOutOfFiles } from "../base/errors.ts";
 
@@ -7,15 +7,17 @@ type ReadFile =
   | {
       readonly ok: true;
       readonly bytes: Uint8Array;
-      /** The whole text, including a byte order mark; invalid UTF-8 becomes U+FFFD. */
+      /** The whole text, including a byte order mark; invalid UTF-8 becomes U+FFFD. Decoded on each access. */
       readonly text: string;
       readonly isUtf8: boolean;
+      /** The state of the file before it was read. Absent for a guarded file. */
+      readonly stats?: Stats;
     }
   | { readonly ok: false; readonly diagnostic: Diagnostic };
 
 type Refusal = Extract<ReadFile, { ok: false }>;
 
-type ReadBytes = Refusal | { readonly ok: true; readonly bytes: Uint8Array };
+type ReadBytes = Refusal | { readonly ok: true; readonly bytes: Uint8Array; readonly stats?: Stats };
 
 /**
  * Reads a regular file of limited size, synchronously, which is many times faster than a promise for small files. Pipes and
@@ -25,10 +27,21 @@ type ReadBytes = Refusal | { readonly ok: true; readonly bytes: Uint8Array };
 export function readTextFile(path: string, maxBytes: number, guard?: FileGuard): ReadFile {
   const guarded = guard?.read(path);
   if (guarded?.ok === true && guarded.bytes.length > maxBytes) return tooLarge(path, maxBytes);
-  const read = guarded ?? readFileBytes(path, maxBytes);
+  const read: ReadBytes = guarded ?? readFileBytes(path, maxBytes);
   if (!read.ok) return read;
+  const { stats } = read;
   const bytes = Buffer.from(read.bytes.buffer, read.bytes.byteOffset, read.bytes.byteLength);
-  return { ok: true, bytes, text: bytes.toString("utf8"), isUtf8: isUtf8(bytes) };
+  return {
+    ok: true,
+    bytes,
+    get text() {
+      return bytes.toString("utf8");
+    },
+    get isUtf8() {
+      return isUtf8(bytes);
+    },
+    ...(stats && { stats }),
+  };
 }
 
 /** Like `readFileText`, for binary files. */
@@ -41,7 +54,7 @@ export function readFileBytes(path: string, maxBytes: number): ReadBytes {
       if (!stats.isFile())
         return refuse(path, "FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file.");
       const bytes = stats.size > maxBytes ? undefined : readAll(file, stats.size, maxBytes);
-      return bytes === undefined ? tooLarge(path, maxBytes) : { ok: true, bytes };
+      return bytes === undefined ? tooLarge(path, maxBytes) : { ok: true, bytes, stats };
     } finally {
       closeSync(file);
     }

@@ -14,7 +14,8 @@ export interface OwnedScope extends Scope {
 }
 
 export function createScope(): OwnedScope {
-  const controller = new AbortController();
+  // Created on first read: most generations register nothing, and a signal is costly where there are thousands of them.
+  let controller: AbortController | undefined;
   const ends: (() => void | Promise<void>)[] = [];
   let disposed: Promise<readonly Error[]> | undefined;
 
@@ -28,7 +29,7 @@ export function createScope(): OwnedScope {
   };
   const disposeAll = async (): Promise<readonly Error[]> => {
     const errors: Error[] = [];
-    controller.abort();
+    controller?.abort();
     for (let end = ends.pop(); end !== undefined; end = ends.pop()) {
       const error = await run(end);
       if (error) errors.push(error);
@@ -36,7 +37,13 @@ export function createScope(): OwnedScope {
     return errors;
   };
   return {
-    signal: controller.signal,
+    get signal() {
+      if (controller === undefined) {
+        controller = new AbortController();
+        if (disposed) controller.abort();
+      }
+      return controller.signal;
+    },
     onDispose(end) {
       if (disposed) void run(end);
       else ends.push(end);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import { type FieldReaders, fieldsReader, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
-import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
+import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { LockedTool } from "./read-skill-folder.ts";

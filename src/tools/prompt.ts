@@ -85,16 +85,3 @@ export function promptName(name: string): string {
   const suffix = `-${sha256(name).slice(0, 8)}`;
   return `${plain.slice(0, maxLength - suffix.length) || "prompt"}${suffix}`;
 }
-
-/** Marks what `definePrompt` returns, also across copies of this package in one process. */
-export const promptBrand: unique symbol = Symbol.for("skillhost.prompt");
-
-/** Whether `definePrompt` made it. Never throws. */
-export function hasPromptBrand(value: unknown): boolean {
-  try {
-    return typeof value === "object" && value !== null && (value as { readonly [promptBrand]?: unknown })[promptBrand] === true;
-  } catch {
-    // A proxy that throws is not a prompt.
-    return false;
-  }
-}

@@ -1,4 +1,4 @@
-import type { Dirent } from "node:fs";
+import type { Dirent, Stats } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { type CheckedTree, type FileGuard, type GuardedRead, readFileBytes } from "../io/read-bounded.ts";
@@ -209,6 +209,8 @@ export class FolderView {
   readonly #lists = new Map<string, readonly Dirent[]>();
   readonly #entries = new Map<string, Dirent>();
   readonly #hashes = new Map<string, string>();
+  /** The states of the listed folders before they were listed, where known. */
+  readonly states: Map<string, Stats> = new Map();
 
   constructor(folder: string) {
     this.#prefix = folder + sep;
@@ -240,8 +242,9 @@ export class FolderView {
     for (const map of [this.#lists, this.#entries, this.#hashes]) map.clear();
   }
 
-  noteList(folder: string, entries: readonly Dirent[]): void {
+  noteList(folder: string, entries: readonly Dirent[], state?: Stats): void {
     this.#lists.set(folder, entries);
+    if (state !== undefined) this.states.set(folder, state);
     for (const entry of entries) this.#entries.set(folder + sep + entry.name, entry);
   }
 

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
+import { expandPrompt } from "../../src/formats/skills/expand-prompt.ts";
 import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
-import { expandPrompt, parsePromptFile } from "../../src/formats/skills/prompt-file.ts";
+import { parsePromptFile } from "../../src/formats/skills/prompt-file.ts";
 import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson, toToolJson } from "../../src/formats/skills/tool-json.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { expandPrompt } from "../../src/formats/skills/expand-prompt.ts";
 import { lintSkillDocument } from "../../src/formats/skills/lint-skill-document.ts";
-import { expandPrompt } from "../../src/formats/skills/prompt-file.ts";
 import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../src/formats/skills/tool-json.ts";

@@ -16,7 +16,7 @@ interface Answered {
   readonly warnings: readonly string[];
 }
 
-/** Calls a tool in a new session of a new host, whose person gives this answer. */
+/** Calls a tool in a new session of a new host, whose user gives this answer. */
 async function call(home: string, tool: string, kind: string, options: HostOptions, session: SessionOptions = {}): Promise<Answered> {
   const host: Host = await hostIn(home, options);
   let asked = 0;
@@ -45,8 +45,8 @@ const forEver = "approve-permanently";
 const unasked = { asked: 0, result: "success" };
 const askedAgain = { asked: 1, result: "rejected" };
 
-describe("an approval for ever of a skill's tool", () => {
-  /** A home, and the skill `fmt` in a folder of a project of its own. */
+describe("a permanent approval of a skill's tool", () => {
+  /** A home, and the skill `fmt` in the folder of another project. */
   function project(): { home: string; root: string; skill: string; options: HostOptions } {
     const home = tempFolder();
     const root = tempFolder();
@@ -55,28 +55,28 @@ describe("an approval for ever of a skill's tool", () => {
     return { home, root, skill, options: { skillDirectories: [root] } };
   }
 
-  test("holds in the next host, also when only the code of its handler is another", async () => {
+  test("a permanent approval holds in the next host, even if the code of the handler changed", async () => {
     const { home, skill, options } = project();
     expect(await call(home, "deploy", forEver, options)).toMatchObject({ asked: 1, result: "success" });
     put(join(skill, "tools/deploy.mjs"), deployTool("ours, corrected"));
     expect(await call(home, "deploy", "reject", options)).toMatchObject(unasked);
   });
 
-  test("ends when the contract of the tool is another", async () => {
+  test("a permanent approval ends when the contract of the tool changes", async () => {
     const { home, skill, options } = project();
     await call(home, "deploy", forEver, options);
     put(join(skill, "tools/deploy.mjs"), deployTool("ours", "Deploys, and deletes what was there."));
     expect(await call(home, "deploy", "reject", options)).toMatchObject(askedAgain);
   });
 
-  test("says nothing of an equal tool of a skill of that name in another folder", async () => {
+  test("a permanent approval does not cover an equal tool of a skill with the same name in another folder", async () => {
     const { home, options } = project();
     await call(home, "deploy", forEver, options);
     const stranger = project();
     expect(await call(home, "deploy", "reject", stranger.options)).toMatchObject(askedAgain);
   });
 
-  test("says nothing of a folder that a link at the same place leads to", async () => {
+  test("a permanent approval does not cover a folder to which a link at the same path leads", async () => {
     const { home, root, skill } = project();
     const link = join(tempFolder(), "skills");
     symlinkSync(root, link, "junction");
@@ -89,7 +89,7 @@ describe("an approval for ever of a skill's tool", () => {
     expect(await call(home, "deploy", "reject", { skillDirectories: [link] })).toMatchObject(askedAgain);
   });
 
-  test("of a signed skill ends when somebody else signs it, or nobody does", async () => {
+  test("a permanent approval of a signed skill ends when another author signs it or the signature is removed", async () => {
     const { home, skill, root } = project();
     const [alice, mallory] = [makeKey("alice"), makeKey("mallory")];
     const options: HostOptions = {
@@ -108,7 +108,7 @@ describe("an approval for ever of a skill's tool", () => {
     expect(await call(home, "deploy", "reject", options)).toMatchObject(askedAgain);
   });
 
-  test("of a package ends when another version or another integrity is installed", async () => {
+  test("a permanent approval of a package ends when another version or another integrity is installed", async () => {
     const home = tempFolder();
     const root = tempFolder();
     const install = (version: string, integrity: string): HostOptions => {
@@ -126,7 +126,7 @@ describe("an approval for ever of a skill's tool", () => {
     expect(await call(home, "deploy", "reject", install("1.0.1", "sha512-aaaa"))).toMatchObject(askedAgain);
   });
 
-  test("that an earlier version kept by name is not honoured, is told once, and is removed", async () => {
+  test("an approval that an earlier version stored by name has no effect, is reported once, and is removed", async () => {
     const { home, options } = project();
     const approvals = createFileApprovals({ directory: join(home, ".kept/approvals") });
     const digest = digestOf({ origin: "skill:fmt", approval: { kind: "custom-tool", toolName: "deploy" } });
@@ -147,7 +147,7 @@ describe("an approval for ever of a skill's tool", () => {
   });
 });
 
-test("an approval for ever of a plugin's tool says nothing of a plugin of that name from another folder", async () => {
+test("a permanent approval of a plugin's tool does not cover a plugin with the same name from another folder", async () => {
   const home = tempFolder();
   const plugin = (says: string): HostOptions => {
     const folder = tempFolder({
@@ -164,27 +164,27 @@ export default definePlugin({ name: "tools", activate(api) {
   expect(await call(home, "deploy", "reject", plugin("theirs"))).toMatchObject(askedAgain);
 });
 
-describe("an approval for ever of a server's tool", () => {
+describe("a permanent approval of a server's tool", () => {
   const base = serverNamed("gh", { env: { MODE: "safe", API_TOKEN: "one" } });
   const { args } = base as { readonly args: readonly string[] };
 
   test.each<[string, Readonly<Record<string, unknown>>, boolean]>([
     ["the same server", base, false],
     ["the same server with a renewed token", { ...base, env: { MODE: "safe", API_TOKEN: "two" } }, false],
-    ["a server of that name with another argument", { ...base, args: [...args, "approved"] }, true],
+    ["a server with the same name and another argument", { ...base, args: [...args, "approved"] }, true],
     [
-      "a server of that name with another environment",
+      "a server with the same name and another variable in its environment",
       { ...base, env: { MODE: "safe", API_TOKEN: "one", NODE_OPTIONS: "--no-warnings" } },
       true,
     ],
-    ["a server of that name with another value in its environment", { ...base, env: { MODE: "other", API_TOKEN: "one" } }, true],
+    ["a server with the same name and another value in its environment", { ...base, env: { MODE: "other", API_TOKEN: "one" } }, true],
   ])("%s", async (_what, server, isAsked) => {
     const home = tempFolder();
     expect(await call(home, "gh/who", forEver, { mcpServers: { gh: base } })).toMatchObject({ asked: 1, result: "success" });
     expect(await call(home, "gh/who", "reject", { mcpServers: { gh: server } })).toMatchObject(isAsked ? askedAgain : unasked);
   });
 
-  test("says nothing of the same command line in another project", async () => {
+  test("a permanent approval does not cover the same command line in another project", async () => {
     const home = tempFolder();
     const [one, two] = [join(home, "one"), join(home, "two")];
     for (const folder of [one, two]) mkdirSync(folder);
@@ -195,10 +195,10 @@ describe("an approval for ever of a server's tool", () => {
   });
 });
 
-describe("an approval for ever of a pushed tool", () => {
+describe("a permanent approval of a pushed tool", () => {
   const pushed = (description: string) => ({ name: "deploy", description, handler: () => "pushed" });
 
-  test("holds for an equal definition, and for no other of that name", async () => {
+  test("a permanent approval covers an equal definition, and no other definition with the same name", async () => {
     const home = tempFolder();
     const ask = (kind: string, description: string): Promise<Answered> => call(home, "deploy", kind, {}, { tools: [pushed(description)] });
     await ask(forEver, "Deploys.");

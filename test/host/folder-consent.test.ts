@@ -41,7 +41,7 @@ function project(): Project {
   };
 }
 
-test("./skills that nobody named is listed and not run, and the diagnostic names the command", async () => {
+test("the host lists ./skills without running it unless it is named, and the diagnostic names the command", async () => {
   const { root, open, ran } = project();
   const host = await open();
   expect(ran()).toBe(false);
@@ -60,8 +60,8 @@ test("./skills that nobody named is listed and not run, and the diagnostic names
 describe("a folder of skills runs", () => {
   test.each<[string, (project: Project) => HostOptions | Promise<HostOptions>]>([
     ["when it is named", () => ({ skillDirectories: ["./skills"] })],
-    ["when the program says which folders may", ({ root }) => ({ trust: { folders: [root] } })],
-    ["when the program says that any may", () => ({ trust: { folders: true } })],
+    ["when the program lists it in trust.folders", ({ root }) => ({ trust: { folders: [root] } })],
+    ["when the program trusts every folder", () => ({ trust: { folders: true } })],
     ["when the user trusts the folder", ({ root, home }) => trustFolderIn(join(home, "trust.json"), root).then(() => ({}))],
     [
       "when the environment names the folder",
@@ -78,7 +78,7 @@ describe("a folder of skills runs", () => {
     expect(made.ran()).toBe(true);
   });
 
-  test("once a session names it, in a host that found it before", async () => {
+  test("a folder of skills runs once a session names it, even if the host found it before", async () => {
     const { open, ran } = project();
     const host = await open();
     const session = await host.createSession({
@@ -91,7 +91,7 @@ describe("a folder of skills runs", () => {
     expect(ran()).toBe(true);
   });
 
-  test("after a reload, when it came to be trusted meanwhile", async () => {
+  test("a folder of skills runs after a reload if it was trusted before the reload", async () => {
     const { open, ran, root, home } = project();
     const host = await open();
     await trustFolderIn(join(home, "trust.json"), root);
@@ -101,7 +101,7 @@ describe("a folder of skills runs", () => {
   });
 });
 
-test("with a list of folders naming is not enough, for skills and for plugins", async () => {
+test("with a list of trusted folders, naming skills or plugins is not enough to run them", async () => {
   const { root, open, ran } = project();
   putAll(root, {
     "plugin.mjs": "globalThis.pluginRan = true; export default { name: 'p', activate() {} };",
@@ -122,7 +122,7 @@ test("with a list of folders naming is not enough, for skills and for plugins", 
   ]);
 });
 
-test("packages of a project that is only found need its trust; those of a project that is named do not", async () => {
+test("packages of a discovered project run only if the project is trusted; packages of a named project always run", async () => {
   const { root, open } = project();
   putAll(root, {
     "package.json": '{ "name": "p", "dependencies": { "dep": "1.0.0" }, "skillhost": { "packages": ["dep"] } }',
@@ -135,7 +135,7 @@ test("packages of a project that is only found need its trust; those of a projec
   expect(named.skills).toMatchObject([{ name: "packaged", state: "active" }]);
 });
 
-test("a folder that takes the place of a trusted one while the host runs is not run, and the old one ends", async () => {
+test("a folder that replaces a trusted one while the host runs does not run, and the old one ends", async () => {
   const { root, open, home } = project();
   await trustFolderIn(join(home, "trust.json"), root);
   const host = await open();
@@ -150,7 +150,7 @@ test("a folder that takes the place of a trusted one while the host runs is not 
   expect(await session.callTool("own", {})).toMatchObject({ resultType: "failure" });
 });
 
-test("MCP servers of a skill that is not trusted are not there", async () => {
+test("MCP servers of an untrusted skill are not available", async () => {
   const { root, open } = project();
   putAll(root, { "skills/own/skill.json": '{ "name": "own", "mcpServers": { "s": { "command": "true" } } }' });
   const host = await open();

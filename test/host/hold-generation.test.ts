@@ -8,7 +8,7 @@ export default (api) => {
   return defineTool("ask_me", { description: "Answers.", handler: () => "${answer}, " + (isOpen ? "open" : "closed") });
 };`;
 
-test("a reload while somebody is asked about a call does not end the generation that the call then runs on", async () => {
+test("a reload during a permission request does not end the generation that runs the call", async () => {
   using skill = tempSkill({ "SKILL.md": "---\nname: skill\ndescription: Asks.\n---\nx\n", "tools/ask_me.mjs": moduleText("first") });
   let allow: () => void = () => {};
   let asked: () => void = () => {};

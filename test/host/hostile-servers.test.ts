@@ -17,7 +17,7 @@ afterEach(() => {
   expect(unhandled).toEqual([]);
 });
 
-/** A session with a server that attacks, and one that only wants to work. */
+/** A session with a hostile server and a well-behaved one. */
 async function underAttack(attack: string): Promise<Session> {
   const hostile = { command: process.execPath, args: [script, attack] };
   return sessionWith({ mcpServers: { hostile, notes: serverNamed("n") } });
@@ -28,31 +28,31 @@ const complaintsOf = (session: Session): readonly string[] => {
   return [...(error === undefined ? [] : [error]), ...diagnostics.map(({ message }) => message)];
 };
 
-describe("a server that", () => {
+describe("a hostile MCP server", () => {
   test.each([
-    ["nests a schema four thousand levels deep", "deep-schema"],
-    ["sends a list of two million values", "many-values"],
-  ])("%s offers nothing, and the others work", async (_, attack) => {
+    ["that nests a schema four thousand levels deep", "deep-schema"],
+    ["that sends a list of two million values", "many-values"],
+  ])("a server %s provides no tools, and the other servers work", async (_, attack) => {
     const session = await underAttack(attack);
     expect(await say(session, "notes/echo", { text: "hi" })).toBe("hi");
     expect(session.mcp.tools("hostile")).toEqual([]);
     await until(() => complaintsOf(session).some((message) => /levels deep|values/.test(message)));
   });
 
-  test("has nine thousand tools offers them, and the others work", async () => {
+  test("a server with nine thousand tools provides all of them, and the other servers work", async () => {
     const session = await underAttack("many-tools");
     expect(await say(session, "notes/echo", { text: "hi" })).toBe("hi");
     await until(() => session.mcp.tools("hostile").length === 9_000);
   });
 
   test.each([
-    ["answers with twenty thousand records that must be unique", "unique"],
-    ["answers with a text that a pattern of its own explodes on", "pattern"],
-    ["has a schema whose references multiply", "fan-out"],
-  ])("%s is answered for, and the others work", async (_, attack) => {
+    ["that answers with twenty thousand records that must be unique", "unique"],
+    ["that answers with a text on which its own pattern backtracks exponentially", "pattern"],
+    ["that has a schema whose references multiply", "fan-out"],
+  ])("a call of a server %s gets a result, and the other servers work", async (_, attack) => {
     const session = await underAttack(attack);
-    const [attacked, heard] = await Promise.all([session.callTool("hostile/attack", {}), say(session, "notes/echo", { text: "hi" })]);
-    expect(heard).toBe("hi");
+    const [attacked, echoed] = await Promise.all([session.callTool("hostile/attack", {}), say(session, "notes/echo", { text: "hi" })]);
+    expect(echoed).toBe("hi");
     expect(attacked).toMatchObject({ resultType: "success" });
   });
 
@@ -60,7 +60,7 @@ describe("a server that", () => {
     ["a question", "deep-question", "success"],
     ["a notification", "deep-notice", "success"],
     ["an answer", "deep-answer", "failure"],
-  ])("sends %s of four thousand levels is not followed there", async (_, attack, resultType) => {
+  ])("a server that sends %s of four thousand levels does not affect other servers", async (_, attack, resultType) => {
     const session = await underAttack(attack);
     expect(await session.callTool("hostile/attack", {})).toMatchObject({ resultType });
     expect(await say(session, "notes/echo", { text: "hi" })).toBe("hi");

@@ -26,7 +26,7 @@ function start(...args: string[]): ChildProcess {
   return child;
 }
 
-/** Settles with all lines that the child wrote, once it has ended; `onLine` hears of them as they come. */
+/** Resolves with all lines that the child wrote, after it has ended; `onLine` receives each line as it arrives. */
 function linesOf(child: ChildProcess, onLine: (count: number, line: string) => void = () => {}): Promise<string[]> {
   let text = "";
   child.stdout?.on("data", (chunk: Buffer) => {
@@ -40,17 +40,17 @@ function linesOf(child: ChildProcess, onLine: (count: number, line: string) => v
 const idsOf = (events: readonly SessionEvent[], type: string): string[] =>
   events.filter((event) => event.type === type).map(({ data }) => String(data["toolCallId"]));
 
-test(`a session whose process is killed ${kills} times can be resumed each time, with every call that was kept`, {
+test(`a session whose process is killed ${kills} times resumes each time with every stored call`, {
   timeout: patience(20_000 + kills * 5_000),
 }, async () => {
   const folder = emptyFolder();
-  const told: string[] = [];
+  const acknowledged: string[] = [];
   for (let round = 0; round < kills; round++) {
     const child = start(folder, "s", round === 0 ? "begin" : "resume");
     const lines = await linesOf(child, (count) => {
       if (count > 1 + (round % 4)) child.kill("SIGKILL");
     });
-    told.push(...lines.filter((line) => line !== "ready"));
+    acknowledged.push(...lines.filter((line) => line !== "ready"));
 
     await using host = await hostIn(folder);
     const session = await host.resumeSession("s");
@@ -58,14 +58,14 @@ test(`a session whose process is killed ${kills} times can be resumed each time,
     const completed = idsOf(events, "tool.execution_complete");
     expect(new Set(completed).size).toBe(completed.length);
     expect([...completed].sort()).toEqual(idsOf(events, "tool.execution_start").sort());
-    expect(completed).toEqual(expect.arrayContaining(told));
+    expect(completed).toEqual(expect.arrayContaining(acknowledged));
     expect(events.filter(({ type }) => type === "external_tool.completed")).toHaveLength(round + 1);
     expect(events.every(({ parentId }, i) => parentId === (events[i - 1]?.id ?? null))).toBe(true);
     expect(session.config.options.excludedTools).toEqual(["hidden"]);
   }
 });
 
-test("two processes do not write to one session: the second is refused, and told by whom", { timeout: patience(30_000) }, async () => {
+test("a second process that opens the same session is refused, and the error names the first", { timeout: patience(30_000) }, async () => {
   const folder = emptyFolder();
   const holder = start(folder, "s", "hold");
   await new Promise<void>((resolve) => void linesOf(holder, () => resolve()));

@@ -32,7 +32,7 @@ export default defineTool("deploy", { description: "Deploys.", handler: () => "d
 const hostOf = (skill: TempSkill): Promise<Host> =>
   createHost({ skillDirectories: [skill.root], watch: false, logger: silentLogger, workingDirectory: emptyFolder() });
 
-/** Calls the tool in a new session whose person gives this answer. */
+/** Calls the tool in a new session whose user gives this answer. */
 async function deploy(
   host: Host,
   answer: { readonly kind: string },
@@ -51,7 +51,7 @@ async function deploy(
 const forEver = { kind: "approve-permanently" };
 const no = { kind: "reject" };
 
-test("what is approved for ever holds in the next session, and in another host of the same home", async () => {
+test("a permanent approval holds in the next session, and in another host with the same home", async () => {
   using skill = skillNamed("ours");
   await using host = await hostOf(skill);
   expect(await deploy(host, forEver)).toEqual({ asked: 1, result: "success" });
@@ -61,7 +61,7 @@ test("what is approved for ever holds in the next session, and in another host o
   expect(await deploy(other, no)).toEqual({ asked: 0, result: "success" });
 });
 
-test("what is approved for ever says nothing of a tool of the same name from another source, nor in another home", async () => {
+test("a permanent approval does not cover a tool with the same name from another source, and does not hold in another home", async () => {
   using skill = skillNamed("ours");
   using stranger = skillNamed("stranger");
   await using host = await hostOf(skill);
@@ -75,7 +75,7 @@ test("what is approved for ever says nothing of a tool of the same name from ano
   expect(await deploy(elsewhere, no)).toEqual({ asked: 1, result: "rejected" });
 });
 
-test("an approval that is damaged is asked for again, and the host says which file it is", async () => {
+test("a damaged approval is requested again, and the host reports its file", async () => {
   using skill = skillNamed("ours");
   await using host = await hostOf(skill);
   await deploy(host, forEver);

@@ -7,7 +7,7 @@ import { hostIn, nextEvent, openSession, pidOf, say, serverNamed, sessionWith } 
 
 const namesOf = (request: ModelRequest | undefined): readonly string[] => request?.tools?.map(({ name }) => name) ?? [];
 
-describe("an agent's own servers", () => {
+describe("servers of an agent", () => {
   const customAgents = [
     {
       name: "clerk",
@@ -18,7 +18,7 @@ describe("an agent's own servers", () => {
     { name: "guest", description: "Visits.", prompt: "Visit." },
   ];
 
-  test("are there for a selected agent beside the session's, whose servers keep their names", async () => {
+  test("the servers of a selected agent are added to those of the session, which keep their names", async () => {
     const session = await sessionWith({ customAgents, agent: "clerk", mcpServers: { notes: serverNamed("n") } });
     expect(session.mcp.list().map(({ name, origin }) => [name, origin])).toEqual([
       ["files", { kind: "agent", source: "clerk" }],
@@ -33,7 +33,7 @@ describe("an agent's own servers", () => {
     expect(await pidOf(session, "notes")).toBe(pid);
   });
 
-  test("are there for it as a sub-agent, with what they say of themselves, and for nobody else", async () => {
+  test("the servers of a sub-agent and their instructions are available to that agent only", async () => {
     const chat = fakeChat(
       { calls: [{ name: "task", args: { agent_type: "clerk", description: "File it", prompt: "File it.", mode: "sync" } }] },
       { calls: [{ name: "files-who" }] },
@@ -56,8 +56,8 @@ describe("an agent's own servers", () => {
   });
 });
 
-describe("what plugins bring", () => {
-  test("agents can be selected and be given tasks; a session's own of the same name counts", async () => {
+describe("agents and tools of plugins", () => {
+  test("agents of plugins can be selected and get tasks, and a session's agent with the same name replaces them", async () => {
     const { definePlugin } = await import("../../src/plugin-host/define-plugin.ts");
     const crew = definePlugin({
       name: "crew",
@@ -81,7 +81,7 @@ describe("what plugins bring", () => {
     await expect(openSession(host, { agent: "stranger" })).rejects.toThrow('these are "tester", "writer"');
   });
 
-  test("explain follows their tools and those of servers, by either name", async () => {
+  test("explain resolves tools of plugins and servers by either name", async () => {
     const { definePlugin } = await import("../../src/plugin-host/define-plugin.ts");
     const shouting = definePlugin({
       name: "shouting",
@@ -104,8 +104,8 @@ describe("what plugins bring", () => {
   });
 });
 
-describe("a host's list of servers", () => {
-  test("has its own with their state, and what sessions brought; connecting waits no longer than it is told", async () => {
+describe("the server list of a host", () => {
+  test("the list has the host's servers and the sessions' servers with their state, and connecting does not exceed its time limit", async () => {
     const host = await hostIn(emptyFolder(), { mcpServers: { broken: { command: "no-such-command-here" }, notes: serverNamed("n") } });
     expect(host.listServers()).toMatchObject([
       { name: "broken", status: "pending" },
@@ -121,7 +121,7 @@ describe("a host's list of servers", () => {
     expect(servers[1]!.tools.map(({ nativeName }) => nativeName)).toContain("who");
   });
 
-  test("a wrong server of the host is a diagnostic, and no error", async () => {
+  test("an invalid server of the host is a diagnostic, not an error", async () => {
     const host = await hostIn(emptyFolder(), { mcpServers: { wrong: { command: 5 } } });
     expect(host.diagnostics).toMatchObject([{ severity: "error", source: "wrong" }]);
     expect(host.listServers()).toMatchObject([{ name: "wrong", status: "not_configured" }]);

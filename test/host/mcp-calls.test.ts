@@ -9,8 +9,8 @@ import { hostIn, nextEvent, openSession, say, serverNamed, sessionWith } from ".
 
 const mcpServers = { notes: serverNamed("n") };
 
-describe("before a call of a server's tool", () => {
-  test("hooks are asked after the permission, in order, and the last word on _meta goes along", async () => {
+describe("hooks before a call of a server's tool", () => {
+  test("hooks run in order after the permission request, and the server receives the _meta of the last one", async () => {
     const order: unknown[] = [];
     const session = await sessionWith({
       mcpServers,
@@ -37,7 +37,7 @@ describe("before a call of a server's tool", () => {
     expect(order).toEqual(["preToolUse", ["mcp", "notes"], ["notes", "meta", { x: 1 }, undefined], { tenant: "one" }, "postToolUse"]);
   });
 
-  test("a hook that throws denies it, and the server hears nothing; other tools have no such hook", async () => {
+  test("a hook that throws denies the call before it reaches the server, and does not run for other tools", async () => {
     const session = await sessionWith({
       mcpServers,
       tools: [{ name: "own", handler: () => "mine" }],
@@ -54,7 +54,7 @@ describe("before a call of a server's tool", () => {
     expect(await say(session, "own")).toBe("mine");
   });
 
-  test("events say which server's tool it is", async () => {
+  test("events name the server of the tool", async () => {
     const session = await sessionWith({ mcpServers });
     const started = nextEvent(session, "tool.execution_start");
     await say(session, "notes/echo", { text: "x" });
@@ -62,8 +62,8 @@ describe("before a call of a server's tool", () => {
   });
 });
 
-describe("a call's trace", () => {
-  test("has a client span within the tool's, which the server is told of in _meta", async () => {
+describe("the trace of a call", () => {
+  test("a call has a client span within the tool's span, and the server receives its context in _meta", async () => {
     const spans = registerTracing({ contexts: true, traceState: "vendor=1" });
     const session = await sessionWith({ mcpServers });
     const meta = await say(session, "notes/meta");
@@ -88,7 +88,7 @@ describe("a call's trace", () => {
     expect(meta).toMatchObject({ traceparent: `00-${traceId}-${spanId}-01`, tracestate: "vendor=1" });
   });
 
-  test("names the kind of error, and nothing that was said", async () => {
+  test("a failed span has the kind of error and no content", async () => {
     const spans = registerTracing();
     const session = await sessionWith({ mcpServers });
     await session.callTool("notes/echo", { text: "hunter2" });
@@ -101,23 +101,23 @@ describe("a call's trace", () => {
     expect(JSON.stringify(spans)).not.toContain("hunter2");
   });
 
-  test("is nowhere while tracing is off", async () => {
+  test("without tracing, the server receives no trace context", async () => {
     const session = await sessionWith({ mcpServers });
     const meta = (await say(session, "notes/meta")) as object;
     expect(Object.keys(meta).filter((key) => key.startsWith("trace"))).toEqual([]);
   });
 });
 
-describe("what a server asks while it is called", () => {
+describe("requests of a server during a call", () => {
   const sampled = { role: "assistant", content: { type: "text", text: "Blue." }, model: "m" };
 
-  test("is refused when nobody answers", async () => {
+  test("a request is refused when no handler answers", async () => {
     const session = await sessionWith({ mcpServers });
     expect(await say(session, "notes/sample")).toMatchObject({ refused: expect.any(String) });
     expect(await say(session, "notes/confirm")).not.toMatchObject({ action: "accept" });
   });
 
-  test("goes to the program's handlers, with the call that it belongs to", async () => {
+  test("a request reaches the program's handlers with the call that it belongs to", async () => {
     const asked: unknown[] = [];
     const options: SessionOptions = {
       mcpServers,
@@ -147,7 +147,7 @@ describe("what a server asks while it is called", () => {
     ]);
   });
 
-  test("is never answered by the session's model unless the policy allows it", async () => {
+  test("the session's model answers a request only if the policy allows it", async () => {
     const chat = fakeChat("Green.");
     const careful = await sessionWith({ mcpServers, chatModel: chat });
     expect(await say(careful, "notes/sample")).toMatchObject({ refused: expect.any(String) });
@@ -169,7 +169,7 @@ describe("what a server asks while it is called", () => {
     ]);
   });
 
-  test("is not even asked where the policy denies it", async () => {
+  test("a request that the policy denies reaches no handler", async () => {
     const asked: unknown[] = [];
     const handler = (): object => {
       asked.push("asked");
@@ -183,8 +183,8 @@ describe("what a server asks while it is called", () => {
   });
 });
 
-describe("whoever makes a call", () => {
-  test("hears of its progress and log lines in order, and nothing after it has settled", async () => {
+describe("the caller of a tool", () => {
+  test("a caller receives progress and log lines in order, and none after the call has settled", async () => {
     const session = await sessionWith({ mcpServers });
     const events = recordEvents(session, "tool.execution_progress", "session.custom_notification");
     const heard: unknown[] = [];
@@ -197,7 +197,7 @@ describe("whoever makes a call", () => {
     ]);
   });
 
-  test("hears of the log lines of a handler, which are no progress", async () => {
+  test("a caller receives the log lines of a handler, which are not progress", async () => {
     const session = await sessionWith({
       tools: [
         {
@@ -226,7 +226,7 @@ describe("whoever makes a call", () => {
     ]);
   });
 
-  test("is asked before those who are attached, and what it leaves goes to them", async () => {
+  test("a caller is asked before attached clients, which get what it leaves unanswered", async () => {
     const asked: string[] = [];
     const session = await sessionWith({
       mcpServers,
@@ -249,8 +249,8 @@ describe("whoever makes a call", () => {
   });
 });
 
-describe("what a server says of itself", () => {
-  test("stands in the instructions of a session's model", async () => {
+describe("the instructions of a server", () => {
+  test("the instructions of a server are part of the instructions of a session's model", async () => {
     const chat = fakeChat("Hello.");
     const session = await openSession(await hostIn(emptyFolder(), { mcpServers }), { chatModel: chat });
     await session.sendAndWait("Hi.");
@@ -258,7 +258,7 @@ describe("what a server says of itself", () => {
     expect(chat.requests[0]!.tools?.map(({ name }) => name)).toContain("notes-echo");
   });
 
-  test("is held back when it changes, until somebody approves it", async () => {
+  test("changed instructions are withheld until the user approves them", async () => {
     const host = await hostIn(emptyFolder(), { mcpServers });
     const session = await openSession(host);
     await session.ready();

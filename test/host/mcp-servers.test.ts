@@ -16,7 +16,7 @@ import {
 } from "./servers-kit.ts";
 
 describe("the servers of a session", () => {
-  test("bring their tools under names of their own, which can be called by either name", async () => {
+  test("servers add their tools with a prefix, and a call may use either name", async () => {
     const session = await sessionWith({ mcpServers: { notes: serverNamed("n") } });
     expect(session.listTools().find(({ name }) => name === "notes-echo")).toMatchObject({
       namespacedName: "notes/echo",
@@ -37,14 +37,14 @@ describe("the servers of a session", () => {
     expect(session.mcp.tools("notes").map(({ nativeName }) => nativeName)).toContain("who");
   });
 
-  test("are not waited for by createSession; a call of one of their tools waits", async () => {
+  test("createSession does not wait for servers, but a call of one of their tools does", async () => {
     const host = await hostIn(emptyFolder());
     const session = await openSession(host, { mcpServers: { notes: serverNamed("n") } });
     expect(session.mcp.list()).toMatchObject([{ name: "notes", status: "pending" }]);
     expect(await say(session, "notes/echo", { text: "waited" })).toBe("waited");
   });
 
-  test("see nothing of the host's environment but what their configuration gives them", async () => {
+  test("servers receive only the environment variables that their configuration gives them", async () => {
     process.env["PLANTED_SECRET"] = "hunter2";
     const direct = await sessionWith({ mcpServers: { notes: serverNamed("n", { env: { OWN: "PLANTED_SECRET" } }) } });
     const environment = (await say(direct, "notes/env")) as Record<string, string>;
@@ -58,7 +58,7 @@ describe("the servers of a session", () => {
     delete process.env["PLANTED_SECRET"];
   });
 
-  test("start in the session's working directory, and a relative cwd starts there", async () => {
+  test("servers start in the session's working directory, and a relative cwd is resolved against it", async () => {
     const folder = emptyFolder();
     writeFiles(folder, { "project/inner/file": "" });
     const host = await hostIn(folder);
@@ -69,7 +69,7 @@ describe("the servers of a session", () => {
     expect(await say(session, "there/who")).toMatchObject({ cwd: `${folder}/project/inner` });
   });
 
-  test("one that is wrong is told once and listed with the reason; the others live", async () => {
+  test("an invalid server is reported once and listed with the reason, and the others work", async () => {
     const host = await hostIn(emptyFolder());
     const session = await openSession(host, {
       mcpServers: { wrong: { command: 7 }, empty: { type: "http", url: "" }, good: serverNamed("g") },
@@ -86,12 +86,12 @@ describe("the servers of a session", () => {
     expect(await say(session, "good/echo", { text: "x" })).toBe("x");
   });
 
-  test("one that never answers holds a session up for the bounded wait, once", async () => {
+  test("a server that never answers delays a session once, up to the limit", async () => {
     const host = await hostIn(emptyFolder(), { mcp: { startupWait: 300 } });
     const session = await openSession(host, { mcpServers: { mute: silentServer(), good: serverNamed("g") } });
     await session.ready();
     await session.ready();
-    // The wait may be over before the other server has started, too.
+    // The wait may also end before the other server has started.
     await expect.poll(() => say(session, "good/echo", { text: "x" })).toBe("x");
     expect(session.mcp.list()).toMatchObject([
       { name: "mute", status: "pending" },
@@ -100,7 +100,7 @@ describe("the servers of a session", () => {
     expect((await session.callTool("mute/anything")).textResultForLlm).toContain("does not exist");
   });
 
-  test("are told of by events, with what becomes of them", async () => {
+  test("events report servers and their changes of state", async () => {
     const host = await hostIn(emptyFolder());
     const session = await openSession(host, { mcpServers: { notes: serverNamed("n"), off: serverNamed("o", { disabled: true }) } });
     const events = recordEvents(session, "session.mcp_servers_loaded", "session.mcp_server_status_changed", "mcp.tools.list_changed");
@@ -125,7 +125,7 @@ describe("the servers of a session", () => {
     expect(await say(session, "notes/grown")).toBe("grown");
   });
 
-  test("can be stopped, started, restarted and switched off, for this session alone", async () => {
+  test("servers can be stopped, started, restarted and disabled for one session", async () => {
     const host = await hostIn(emptyFolder());
     const mcpServers = { notes: serverNamed("n") };
     const [one, other] = [await openSession(host, { mcpServers }), await openSession(host, { mcpServers })];
@@ -149,7 +149,7 @@ describe("the servers of a session", () => {
     expect(() => one.mcp.stop("strange")).toThrow('no MCP server "strange"');
   });
 
-  test("end with the host, and their processes with them", async () => {
+  test("servers and their processes end with the host", async () => {
     const host = await hostIn(emptyFolder());
     const session = await openSession(host, { mcpServers: { notes: serverNamed("n") } });
     const pid = await pidOf(session, "notes");
@@ -167,8 +167,8 @@ describe("the servers of a session", () => {
   });
 });
 
-describe("of one name", () => {
-  test("a session's server counts before an agent's, a plugin's, a skill's and the host's", async () => {
+describe("servers with the same name", () => {
+  test("a session's server takes precedence over an agent's, a plugin's, a skill's and the host's", async () => {
     const folder = emptyFolder();
     writeFiles(folder, {
       "skills/s/skill.json": { name: "s", description: "d", mcpServers: { a: serverNamed("skill-a"), b: serverNamed("skill-b") } },
@@ -195,8 +195,8 @@ describe("of one name", () => {
   });
 });
 
-describe("what a session is resumed or updated with", () => {
-  test("a given map takes the place of the one before, an omitted one stays; what is unchanged is not started anew", async () => {
+describe("the servers of a resumed or updated session", () => {
+  test("a given map replaces the previous one, an omitted map keeps it, and unchanged servers are not restarted", async () => {
     const host = await hostIn(emptyFolder());
     const [a, b, c] = [serverNamed("a"), serverNamed("b"), serverNamed("c")];
     const session = await openSession(host, { mcpServers: { a, b } });
@@ -229,7 +229,7 @@ describe("what a session is resumed or updated with", () => {
     expect(await say(session, "b/who")).toMatchObject({ name: "b" });
   });
 
-  test("a cold resume in the same host has its servers again; another host's has only what it is given, and no secret is on the disk", async () => {
+  test("a cold resume in the same host restores the servers, one in another host does not, and no secret is stored on disk", async () => {
     const folder = emptyFolder();
     const host = await hostIn(folder);
     const session = await openSession(host, {
@@ -255,8 +255,8 @@ describe("what a session is resumed or updated with", () => {
   });
 });
 
-describe("a skill's servers", () => {
-  test("follow what its manifest says, and only what changed is started anew", async () => {
+describe("the servers of a skill", () => {
+  test("servers follow the skill's manifest, and only changed servers are restarted", async () => {
     const folder = emptyFolder();
     const skill = (servers: object) => ({ "skills/s/skill.json": { name: "s", description: "d", mcpServers: servers } });
     writeFiles(folder, skill({ a: serverNamed("a"), b: serverNamed("b") }));
@@ -271,7 +271,7 @@ describe("a skill's servers", () => {
     expect(await say(session, "c/who")).toMatchObject({ name: "c", cwd: `${folder}/skills/s` });
   });
 
-  test("are called by its tools, through the gates again", async () => {
+  test("a skill's tools call its servers through the permission gates", async () => {
     const folder = emptyFolder();
     writeFiles(folder, {
       "skills/s/skill.json": { name: "s", description: "d", mcpServers: { notes: serverNamed("n") } },

@@ -3,8 +3,8 @@ import { FakeAuthorizationServer, FakeProtectedServer, visit } from "../doubles/
 import { emptyFolder } from "../io/temp-folder.ts";
 import { hostIn, nextEvent, openSession, say } from "./servers-kit.ts";
 
-describe("a server that wants somebody to sign in", () => {
-  test("says so where nobody can, and is there once somebody did, for every session of the host", async () => {
+describe("a server that requires a sign-in", () => {
+  test("a server reports that it waits for a sign-in, and after one it is available to every session of the host", async () => {
     await using authorization = await FakeAuthorizationServer.start();
     await using protectedServer = await FakeProtectedServer.start(authorization);
     const host = await hostIn(emptyFolder(), { mcpServers: { vault: { type: "http", url: protectedServer.url } } });

@@ -9,7 +9,7 @@ import { ownerId } from "../../src/trust/pins/seen-pins.ts";
 import { put, tempFolder } from "../skills/kit.ts";
 import { hostIn } from "./servers-kit.ts";
 
-/** A server in one file, whose tool is described as the file beside it says. */
+/** A server in one file, which reads the description of its tool from the file beside it. */
 const source = `import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 const says = process.env.SAYS ?? readFileSync("says.txt", "utf8");
@@ -34,13 +34,13 @@ function project(folder: string, says: string): string {
 }
 
 interface Seen {
-  /** What a model reads of the tool. Undefined: it is not offered. */
+  /** The description that a model reads. Undefined: the tool is not offered. */
   readonly offered: string | undefined;
   readonly held: readonly string[];
   readonly codes: readonly string[];
 }
 
-/** Starts the server in a new host whose working directory this is. */
+/** Starts the server in a new host with this working directory. */
 async function look(
   home: string,
   workingDirectory: string,
@@ -59,8 +59,8 @@ async function look(
   return { offered, held: held.map(({ reason }) => reason), codes: diagnostics.map(({ code }) => code) };
 }
 
-describe("what is pinned of a local server", () => {
-  test("is of the folder that it runs in: another one has its own", async () => {
+describe("the pin of a local server", () => {
+  test("a pin belongs to the folder in which the server runs, and the same server in another folder has its own", async () => {
     const home = tempFolder();
     const [one, two] = [project(join(home, "one"), "Reads."), project(join(home, "two"), "Reads.")];
     expect(await look(home, one, { pins: "require", approve: true })).toMatchObject({ offered: "Reads.", held: [] });
@@ -70,7 +70,7 @@ describe("what is pinned of a local server", () => {
     expect(await look(home, one, { pins: "require" })).toMatchObject({ offered: undefined, held: ["changed"] });
   });
 
-  test("is of the real folder, whatever link leads to it", async () => {
+  test("a pin belongs to the real folder, regardless of the link that leads to it", async () => {
     const home = tempFolder();
     const [one, two] = [project(join(home, "one"), "Reads."), project(join(home, "two"), "Reads.")];
     const link = join(home, "current");
@@ -84,7 +84,7 @@ describe("what is pinned of a local server", () => {
   });
 
   test.each(["NODE_OPTIONS", "PATH", "PYTHONPATH", "LD_LIBRARY_PATH"])(
-    "is of the variables that choose its code, such as %s, and of no others",
+    "a pin includes the variables that choose the server's code, such as %s, and no others",
     async (name) => {
       const home = tempFolder();
       const one = project(join(home, "one"), "Reads.");
@@ -99,7 +99,7 @@ describe("what is pinned of a local server", () => {
   );
 });
 
-describe("what an earlier version pinned of a command and a folder as it was written", () => {
+describe("a pin that an earlier version stored by command and unresolved folder", () => {
   const link = (home: string): string => join(home, "current");
   const formerOwner = (home: string): string => ownerId("files", [command.command, command.args, link(home)]);
   const tool = (description: string) => ({ name: "read", description, inputSchema: { type: "object" } });
@@ -116,7 +116,7 @@ describe("what an earlier version pinned of a command and a folder as it was wri
     await approvals.remember({ ...common, kind: "mcp-tool", id: `${formerOwner(home)}/read`, digest: digestOf(content), detail: content });
   }
 
-  test("goes to the first real folder in which the server is met, which is said once", async () => {
+  test("an earlier pin moves to the first real folder in which the server runs, and the move is reported once", async () => {
     const home = tempFolder();
     const [one, two] = [project(join(home, "one"), "Reads."), project(join(home, "two"), "Sends.")];
     await keepFormer(home, { seen: "Reads." });
@@ -130,7 +130,7 @@ describe("what an earlier version pinned of a command and a folder as it was wri
     expect(await approvals.list({ id: formerOwner(home) })).toEqual([]);
   });
 
-  test("holds back there what differs from it", async () => {
+  test("an earlier pin withholds tools that differ from it", async () => {
     const home = tempFolder();
     project(link(home), "Sends.");
     await keepFormer(home, { seen: "Reads." });
@@ -142,7 +142,7 @@ describe("what an earlier version pinned of a command and a folder as it was wri
     expect(await look(home, link(home))).toEqual({ offered: undefined, held: ["changed"], codes: ["MCP_TOOL_CHANGED"] });
   });
 
-  test("accepts there what was approved of it", async () => {
+  test("an earlier pin accepts tools that were approved for it", async () => {
     const home = tempFolder();
     project(link(home), "Sends.");
     await keepFormer(home, { seen: "Reads.", approved: "Sends." });
@@ -150,7 +150,7 @@ describe("what an earlier version pinned of a command and a folder as it was wri
     expect(await look(home, link(home))).toEqual({ offered: "Sends.", held: [], codes: [] });
   });
 
-  test("does not hold where approvals are required, until the user approves it again", async () => {
+  test("an earlier pin has no effect where approvals are required until the user approves it again", async () => {
     const home = tempFolder();
     project(link(home), "Reads.");
     await keepFormer(home, { approved: "Reads." });

@@ -27,8 +27,8 @@ async function hostIn(folder: string, options: HostOptions = {}): Promise<Host> 
 
 const logOf = (folder: string, id: string): string => join(folder, "sessions", id, "events.jsonl");
 
-describe("a session of a host that has ended", () => {
-  test("goes on in another host, with its history and options, its parent chain and its id", async () => {
+describe("a session of a closed host", () => {
+  test("a session resumes in another host with its history, options, parent chain and id", async () => {
     const folder = emptyFolder();
     const first = await hostIn(folder);
     const session = await first.createSession({
@@ -56,7 +56,7 @@ describe("a session of a host that has ended", () => {
     });
   });
 
-  test("takes what is changed, and keeps that for the next time; undefined changes nothing", async () => {
+  test("a session takes changed options and stores them, and undefined changes nothing", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const session = await host.createSession({ tools: [echo], availableTools: ["echo"], model: "m1" });
@@ -68,7 +68,7 @@ describe("a session of a host that has ended", () => {
     expect([third.config.view.model, third.tools.map(({ name }) => name)]).toEqual(["m2", ["shout"]]);
   });
 
-  test("has no function of the program that ended: without a handler its calls are denied", async () => {
+  test("a session loses the functions of the closed program, and its calls are denied without a handler", async () => {
     await using host = await hostIn(emptyFolder());
     const session = await host.createSession({ tools: [echo], onPermissionRequest: approveAll });
     await session.disconnect();
@@ -76,7 +76,7 @@ describe("a session of a host that has ended", () => {
     expect(await again.callTool("echo")).toMatchObject({ resultType: "denied" });
   });
 
-  test("has what may hold a secret again only from the host that had it", async () => {
+  test("a session gets options that may contain secrets only from the host that had them", async () => {
     const folder = emptyFolder();
     const provider = { type: "openai", baseUrl: "http://localhost:1/v1", apiKey: "s3cret" } as const;
     const customAgents = [{ name: "a", mcpServers: { db: { command: "x", env: { TOKEN: "s3cret" } } } }];
@@ -94,7 +94,7 @@ describe("a session of a host that has ended", () => {
     expect((await host.resumeSession(session.id)).config.options.customAgents).toEqual([{ name: "b" }]);
   });
 
-  test("is not kept with persist: false", async () => {
+  test("a session with persist: false is not stored", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const session = await host.createSession({ persist: false, sessionId: "fleeting" });
@@ -103,7 +103,7 @@ describe("a session of a host that has ended", () => {
     await expect(host.resumeSession("fleeting")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  test("is kept where only its owner can read it", async () => {
+  test("a stored session can be read only by its owner", async () => {
     if (process.platform === "win32") return;
     const folder = emptyFolder();
     await using host = await hostIn(folder);
@@ -111,7 +111,7 @@ describe("a session of a host that has ended", () => {
     expect([statSync(join(logOf(folder, id), "..")).mode & 0o777, statSync(logOf(folder, id)).mode & 0o777]).toEqual([0o700, 0o600]);
   });
 
-  test("is there as soon as it was given", async () => {
+  test("a session is stored as soon as it is created", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const { id } = await host.createSession();
@@ -119,7 +119,7 @@ describe("a session of a host that has ended", () => {
   });
 });
 
-/** A model that says what it is told to, and keeps what it was asked. */
+/** A model that gives scripted answers and records its requests. */
 function scriptedModel(...replies: (Partial<ModelReply> | "never")[]): ChatModel & { readonly asked: (readonly ChatMessage[])[] } {
   const asked: (readonly ChatMessage[])[] = [];
   return {
@@ -148,8 +148,8 @@ const callOf = (id: string, name: string) => ({ id, name, arguments: {}, argumen
 const spoken = (messages: readonly ChatMessage[] = []): string[] =>
   messages.filter(({ role }) => role !== "system").map(({ role, content }) => `${role}: ${typeof content === "string" ? content : "…"}`);
 
-describe("the conversation of a session that goes on", () => {
-  test("is the one that the model is sent", async () => {
+describe("the conversation of a resumed session", () => {
+  test("the model receives the stored conversation", async () => {
     const folder = emptyFolder();
     await using first = await hostIn(folder);
     const before = scriptedModel({ content: "Hello.", toolCalls: [callOf("c1", "echo")] }, { content: "Done." });
@@ -165,7 +165,7 @@ describe("the conversation of a session that goes on", () => {
     expect(model.asked[0]?.find(({ role }) => role === "assistant")).toMatchObject({ toolCalls: [callOf("c1", "echo")] });
   });
 
-  test("is whole when the process ended in the middle of a turn: calls without a result have one that says so", async () => {
+  test("the conversation is complete after a crash in the middle of a turn: calls without a result get one that reports the crash", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const hangs = { name: "hangs", skipPermission: true, handler: () => new Promise(() => {}) };
@@ -177,7 +177,7 @@ describe("the conversation of a session that goes on", () => {
     await session.send("Go");
     await started;
     await session.flush();
-    // What a process that is killed now leaves behind.
+    // A process that is killed now leaves this log.
     mkdirSync(join(folder, "sessions/copy"));
     writeFileSync(logOf(folder, "copy"), readFileSync(logOf(folder, session.id)));
     const model = scriptedModel({ content: "I see." });
@@ -188,8 +188,8 @@ describe("the conversation of a session that goes on", () => {
   });
 });
 
-describe("a session that is open", () => {
-  test("is changed and given as it is", async () => {
+describe("an open session", () => {
+  test("resuming an open session changes it and returns the same session", async () => {
     await using host = await hostIn(emptyFolder());
     const session = await host.createSession({ tools: [echo], onPermissionRequest: approveAll });
     const same = await host.resumeSession(session.id, {
@@ -207,7 +207,7 @@ describe("a session that is open", () => {
     ]);
   });
 
-  test("is not changed at all by changes that are wrong in part", async () => {
+  test("resuming an open session with partly invalid changes leaves it unchanged", async () => {
     await using host = await hostIn(emptyFolder());
     const session = await host.createSession({ tools: [echo] });
     for (const changes of [
@@ -226,7 +226,7 @@ describe("a session that is open", () => {
     expect([session.tools.map(({ name }) => name), session.config.view.model]).toEqual([["echo"], undefined]);
   });
 
-  test("is one, however many ask for it at once, also while it is closing", async () => {
+  test("concurrent requests get one session, even while it closes", async () => {
     await using host = await hostIn(emptyFolder());
     const session = await host.createSession();
     const closing = session.disconnect();
@@ -237,7 +237,7 @@ describe("a session that is open", () => {
     expect(a!.isOpen).toBe(true);
   });
 
-  test("keeps its id to itself", async () => {
+  test("a session keeps its id while it is open", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const session = await host.createSession({ sessionId: "mine" });
@@ -256,9 +256,9 @@ describe("a session that is open", () => {
   });
 });
 
-describe("what cannot be resumed", () => {
+describe("sessions that cannot be resumed", () => {
   test.each(["unknown", "../sessions", "", ".", "a/b", "x".repeat(200)])(
-    "an id that no session has (%s) is named, with what to do",
+    "the error for an unknown id (%s) names the id and a remedy",
     async (id) => {
       await using host = await hostIn(emptyFolder());
       await host.createSession();
@@ -271,7 +271,7 @@ describe("what cannot be resumed", () => {
     },
   );
 
-  test("a log whose options cannot be used says so, until they are given; a log without any stays closed", async () => {
+  test("a log with invalid options is refused until valid ones are given, and a log with a damaged first line is always refused", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const session = await host.createSession({ model: "m1" });
@@ -286,12 +286,12 @@ describe("what cannot be resumed", () => {
     await again.disconnect();
     writeFileSync(logOf(folder, session.id), `garbage${text.slice(text.indexOf("\n"))}`);
     await expect(host.resumeSession(session.id)).rejects.toMatchObject({ code: "SESSION_LOG_DAMAGED" });
-    // And nothing keeps it locked.
+    // The failed attempts released the lock.
     writeFileSync(logOf(folder, session.id), text);
     expect((await host.resumeSession(session.id)).id).toBe(session.id);
   });
 
-  test("a session that failed to come about leaves nothing behind", async () => {
+  test("a session that fails to open leaves nothing behind", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     await expect(host.createSession({ tools: [{ name: "not legal" }] })).rejects.toMatchObject({ code: "TOOL_NAME_ILLEGAL" });
@@ -300,7 +300,7 @@ describe("what cannot be resumed", () => {
   });
 });
 
-test("a torn last line is healed and said; damage before it is said, and the rest goes on", async () => {
+test("an incomplete last line is repaired and reported, and damage before it is reported without losing other lines", async () => {
   const folder = emptyFolder();
   await using host = await hostIn(folder);
   const session = await host.createSession();
@@ -313,14 +313,14 @@ test("a torn last line is healed and said; damage before it is said, and the res
   expect(readFileSync(`${logOf(folder, session.id)}.torn`, "utf8")).toContain('"id":"cut');
 });
 
-describe("where sessions cannot be kept", () => {
+describe("an unwritable folder for sessions", () => {
   const unwritable = (): string => {
     const folder = emptyFolder();
     writeFileSync(join(folder, "sessions"), "a file where a folder should be");
     return folder;
   };
 
-  test("a session works without, and the host says so", async () => {
+  test("a session works without storage, and the host reports it", async () => {
     await using host = await hostIn(unwritable());
     const seen: Diagnostic[] = [];
     host.on("diagnostic", (diagnostic) => seen.push(diagnostic));
@@ -331,15 +331,15 @@ describe("where sessions cannot be kept", () => {
     ]);
   });
 
-  test("a session that must be kept is refused", async () => {
+  test("a session that must be stored is refused", async () => {
     await using host = await hostIn(unwritable());
     await expect(host.createSession({ persist: true })).rejects.toMatchObject({ code: "SESSION_STORE" });
     await expect(host.listSessions()).rejects.toMatchObject({ code: "SESSION_STORE" });
   });
 });
 
-describe("the sessions of a host", () => {
-  test("are listed with what tells them apart, the last changed first; what is no session is not", async () => {
+describe("the stored sessions of a host", () => {
+  test("sessions are listed with their details, the last changed first, and other folders are omitted", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     expect(await host.listSessions()).toEqual([]);
@@ -368,7 +368,7 @@ describe("the sessions of a host", () => {
     expect(await other.listSessions()).toMatchObject([{ sessionId: "two", isOpen: false, isInUse: true }, { sessionId: "one" }]);
   });
 
-  test("are deleted with all that they left, also while they are open", async () => {
+  test("deleting a session deletes all its files, even if it is open", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const session = await host.createSession({
@@ -385,7 +385,7 @@ describe("the sessions of a host", () => {
     expect(await host.listSessions()).toEqual([]);
   });
 
-  test("are exported as they are, or as a page to read, open or not", async () => {
+  test("an open or closed session is exported as it is, or as a readable page", async () => {
     const folder = emptyFolder();
     await using host = await hostIn(folder);
     const session = await host.createSession({ tools: [echo], onPermissionRequest: approveAll });
@@ -412,7 +412,7 @@ describe("the sessions of a host", () => {
   });
 });
 
-test("a host that is closed neither resumes, lists, deletes nor exports", async () => {
+test("a closed host rejects resuming, listing, deleting and exporting", async () => {
   const host = await hostIn(emptyFolder());
   const { id } = await host.createSession();
   await host.close();
@@ -433,12 +433,15 @@ test("a session of 10,000 events is resumed with all of them", async () => {
   expect(again.history.messages()).toHaveLength(10_000);
 });
 
-test.runIf(process.platform !== "win32" && process.getuid?.() !== 0)("a folder that may not be entered is no session", async () => {
-  const folder = emptyFolder();
-  await using host = await hostIn(folder);
-  const session = await host.createSession();
-  await session.disconnect();
-  chmodSync(join(folder, "sessions", session.id), 0);
-  await expect(host.resumeSession(session.id)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
-  chmodSync(join(folder, "sessions", session.id), 0o700);
-});
+test.runIf(process.platform !== "win32" && process.getuid?.() !== 0)(
+  "a folder without access rights is not listed as a session",
+  async () => {
+    const folder = emptyFolder();
+    await using host = await hostIn(folder);
+    const session = await host.createSession();
+    await session.disconnect();
+    chmodSync(join(folder, "sessions", session.id), 0);
+    await expect(host.resumeSession(session.id)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    chmodSync(join(folder, "sessions", session.id), 0o700);
+  },
+);

@@ -11,11 +11,11 @@ import { FakeAuthorizationServer, FakeProtectedServer, visit } from "../doubles/
 interface Setting {
   readonly authorization: FakeAuthorizationServer;
   readonly server: FakeProtectedServer;
-  /** As a new process has it. */
+  /** A host with the state of a new process. */
   open(): Promise<Host>;
-  /** How often somebody signed in. */
+  /** One entry for each sign-in. */
   readonly visits: string[];
-  /** A session whose user signs in to everything. */
+  /** Options of a session whose user accepts every sign-in. */
   readonly attended: SessionOptions;
 }
 
@@ -53,7 +53,7 @@ async function setting(): Promise<Setting> {
   return { authorization, server, open, visits, attended };
 }
 
-test("whoever uses a session signs in to the servers that it has, and to more when a call wants more", async () => {
+test("the first call asks a session's user to sign in, and a call that requires more scopes asks again", async () => {
   const { open, attended, visits } = await setting();
   const session = await (await open()).createSession(attended);
   expect((await session.callTool("notes/read")).textResultForLlm).toBe("did read");
@@ -62,7 +62,7 @@ test("whoever uses a session signs in to the servers that it has, and to more wh
   expect(visits).toHaveLength(2);
 });
 
-test("the next process has no need of anybody", async () => {
+test("the next process needs no new sign-in", async () => {
   const { open, attended, visits } = await setting();
   const first = await open();
   await (await first.createSession(attended)).callTool("notes/read");
@@ -72,7 +72,7 @@ test("the next process has no need of anybody", async () => {
   expect(visits).toHaveLength(1);
 });
 
-test("with nobody there a server waits for a sign-in, says so, and is asked for nothing", async () => {
+test("without a user, a server reports that it waits for a sign-in and receives no requests", async () => {
   const { open, authorization } = await setting();
   const host = await open();
   const [info] = await host.connectServers();
@@ -84,7 +84,7 @@ test("with nobody there a server waits for a sign-in, says so, and is asked for 
   expect(authorization.requests).toEqual([]);
 });
 
-test("a host signs in on its own account, and out again", async () => {
+test("a host signs in and out on its own account", async () => {
   const { open, server } = await setting();
   const host = await open();
   await host.connectServers();
@@ -97,7 +97,7 @@ test("a host signs in on its own account, and out again", async () => {
   expect(server.requests.slice(before).some(({ headers }) => headers.authorization !== undefined)).toBe(false);
 });
 
-test("a session whose user declines is told why its tool cannot be used, without anything of the host", async () => {
+test("a call fails when the session's user declines, and its result does not contain the address of the authorization server", async () => {
   const { open, authorization, attended } = await setting();
   authorization.decline = "access_denied";
   const session = await (await open()).createSession(attended);
@@ -106,7 +106,7 @@ test("a session whose user declines is told why its tool cannot be used, without
   expect(result.textResultForLlm).not.toContain(authorization.issuer);
 });
 
-test("an unknown server is named with those that there are", async () => {
+test("signing in to an unknown server, or out of it, is an error", async () => {
   const { open } = await setting();
   const host = await open();
   const authorize = () => expect.unreachable();

@@ -15,7 +15,7 @@ import { patience } from "../slowness.ts";
 
 const script = fileURLToPath(new URL("../doubles/mcp-servers/hosted-server.mjs", import.meta.url));
 
-/** The configuration of a real server in a process of its own; it tells its name. */
+/** The configuration of a real server in its own process; its tool returns its name. */
 export function serverNamed(name: string, more: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> {
   return { command: process.execPath, args: [script, name], ...more };
 }
@@ -25,7 +25,7 @@ export function silentServer(): Readonly<Record<string, unknown>> {
   return { command: process.execPath, args: [script, "silent", "silent"] };
 }
 
-/** A host that keeps all it keeps in a folder of the test, ended after it. */
+/** A host that stores all its files in a folder of the test and is closed after it. */
 export async function hostIn(folder: string, options: HostOptions = {}): Promise<Host> {
   const { mcp, ...rest } = options;
   const host = await createHost({
@@ -47,20 +47,20 @@ export async function openSession(host: Host, options: SessionOptions = {}): Pro
   return host.createSession({ onPermissionRequest: approveAll, ...options });
 }
 
-/** A session of a new host, whose servers have been tried. */
+/** A session of a new host, after an attempt to connect its servers. */
 export async function sessionWith(options: SessionOptions = {}, hostOptions: HostOptions = {}): Promise<Session> {
   const session = await openSession(await hostIn(emptyFolder(), hostOptions), options);
   await session.ready();
   return session;
 }
 
-/** What a tool says, read as JSON where it is. */
+/** The result of a tool, parsed if it is JSON. */
 export async function say(session: Session, tool: string, args: object = {}): Promise<unknown> {
   const { textResultForLlm: text } = await session.callTool(tool, args);
   try {
     return JSON.parse(text);
   } catch {
-    // It was plain text.
+    // The result is plain text.
     return text;
   }
 }
@@ -74,12 +74,12 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch {
-    // There is no such process.
+    // The process has ended.
     return false;
   }
 }
 
-/** Looks again and again until something is so; the operating system tells nobody when it is. */
+/** Polls until a condition holds, since the operating system sends no event for it. */
 export async function until(isSo: () => boolean): Promise<void> {
   const deadline = Date.now() + patience(15_000);
   while (!isSo()) {

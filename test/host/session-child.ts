@@ -2,7 +2,7 @@ import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
 import { approveAll } from "../../src/session/permissions/permissions.ts";
 
-// Goes on with a session, or begins it, and calls tools until it is killed, or only holds it. Says which calls are kept.
+// Creates or resumes a session and calls tools until it is killed, or only keeps it open. Prints each stored call.
 const [folder = "", sessionId = "", mode = "begin"] = process.argv.slice(2);
 const host = await createHost({
   skillDirectories: [],
@@ -27,7 +27,7 @@ try {
   void session.callTool("remote");
   await session.flush();
   process.stdout.write("ready\n");
-  // Thousands are more than anybody waits for; after them it stays, doing nothing.
+  // No test waits for thousands of calls; after them the process stays idle.
   for (let n = 0; n < 3_000 && mode !== "hold"; n++) {
     await session.callTool("count", { n }, { toolCallId: `${process.pid}-${n}` });
     if (n % 3 > 0) continue;

@@ -5,7 +5,7 @@ import { silentLogger } from "../../src/base/logger.ts";
 import { rounds } from "../rounds.ts";
 import { type Files, openKit, put, short, skillMd, tempFolder, toolSource } from "../skills/kit.ts";
 
-/** A skill with one tool, which says where it comes from. */
+/** A skill with one tool, which returns its origin. */
 const saying = (folder: string, name: string, tool: string, words = folder): Files => ({
   [`${folder}/SKILL.md`]: skillMd(name),
   [`${folder}/tools/${tool}.ts`]: toolSource(tool, JSON.stringify(words)),
@@ -13,8 +13,8 @@ const saying = (folder: string, name: string, tool: string, words = folder): Fil
 
 afterEach(() => void vi.unstubAllEnvs());
 
-describe("skills and tools of one name", () => {
-  test("the later directory wins, the children of one come by name, and the loser stays visible with the rule", async () => {
+describe("skills and tools with the same name", () => {
+  test("the later directory takes precedence, children of one directory are ordered by name, and the loser stays visible with the rule", async () => {
     const root = tempFolder({
       ...saying("low/a", "same", "say"),
       ...saying("low/b", "b", "word"),
@@ -61,14 +61,14 @@ describe("skills and tools of one name", () => {
     expect(kit.found("TOOL_NAME_CLASH")).toMatchObject([{ severity }]);
   });
 
-  test("identical copies are no reason for a warning", async () => {
+  test("identical copies cause no warning", async () => {
     const root = tempFolder({ ...saying("one/s", "s", "say", "same"), ...saying("two/s", "s", "say", "same") });
     const kit = await openKit([join(root, "one"), join(root, "two")], { watch: false });
     expect(kit.host.diagnostics).toEqual([]);
     expect(kit.host.explain("s").skills.map(({ state }) => state)).toEqual(["shadowed", "active"]);
   });
 
-  test("the winner goes, and the loser serves", async () => {
+  test("the loser takes the name when the winner is removed", async () => {
     const root = tempFolder({ ...saying("low/s", "s", "say"), ...saying("high/s", "s", "say") });
     const kit = await openKit([join(root, "low"), join(root, "high")]);
     await kit.saved(() => put(join(root, "high/s/skill.json"), '{ "name": "s", "enabled": false }'));
@@ -76,8 +76,8 @@ describe("skills and tools of one name", () => {
   });
 });
 
-describe("directories", () => {
-  test("one is a skill's own folder, a parent of skills, a pattern, or below the home folder", async () => {
+describe("skill directories", () => {
+  test("a directory is a skill's folder, a parent of skills, a pattern, or below the home folder", async () => {
     const root = tempFolder({
       ...saying("alone", "alone", "a"),
       ...saying("many/one", "one", "b"),
@@ -96,14 +96,14 @@ describe("directories", () => {
     expect(host.skills).toMatchObject([{ name: "s", folder: join(root, "skills/s"), state: "active" }]);
   });
 
-  test("an option that is not one is refused by name", async () => {
+  test("an invalid option is refused by name", async () => {
     await expect(createHost({ skillDirectory: ["x"] } as never)).rejects.toThrow(
       expect.objectContaining({ code: "HOST_OPTIONS", message: expect.stringContaining("skillDirectory") }),
     );
     await expect(createHost({ conflicts: "fight" as never })).rejects.toThrow(HostError);
   });
 
-  test("a session's own come after the host's, for that session only, and go with it", async () => {
+  test("a session's directories come after the host's, for that session only, and are released with it", async () => {
     const root = tempFolder({ ...saying("host/s", "s", "say"), ...saying("own/s", "s", "say"), ...saying("own/more", "more", "extra") });
     const kit = await openKit([join(root, "host")]);
     const session = await kit.host.createSession({
@@ -122,11 +122,11 @@ describe("directories", () => {
       (seen) => seen.flatMap(({ removed }) => removed).length === 2,
     );
     expect(ended.map(short).sort()).toEqual(["-more: -extra", "-s: -say"]);
-    expect(await kit.unnoticed(() => put(join(root, "own/s/tools/say.ts"), toolSource("say", '"for nobody"')))).toEqual([]);
+    expect(await kit.unnoticed(() => put(join(root, "own/s/tools/say.ts"), toolSource("say", '"unused"')))).toEqual([]);
     expect(await kit.says("say")).toBe("host/s");
   });
 
-  test("two sessions share what both name until the last of them goes", async () => {
+  test("two sessions share a directory until the last of them closes", async () => {
     const root = tempFolder({ ...saying("host/s", "s", "say"), ...saying("own/more", "more", "extra") });
     const kit = await openKit([join(root, "host")]);
     const loads: string[] = [];
@@ -147,7 +147,7 @@ describe("directories", () => {
 });
 
 describe("disabled skills", () => {
-  test("contribute nothing, say so, and come back while the host runs", async () => {
+  test("disabled skills contribute nothing, report it, and can be enabled while the host runs", async () => {
     const root = tempFolder({ ...saying("a", "a", "say-a"), ...saying("b", "b", "say-b") });
     const kit = await openKit([root], { watch: false, disabledSkills: ["a"] });
     expect(kit.session.tools.map(({ name }) => name)).toEqual(["say-b"]);
@@ -160,7 +160,7 @@ describe("disabled skills", () => {
     expect(kit.session.tools.map(({ name }) => name)).toEqual(["say-a"]);
   });
 
-  test("one session's list concerns that session only", async () => {
+  test("a session's list of disabled skills concerns that session only", async () => {
     const root = tempFolder({ ...saying("a", "a", "say-a"), ...saying("b", "b", "say-b") });
     const kit = await openKit([root], { watch: false });
     const session = await kit.host.createSession({ disabledSkills: ["a"] });
@@ -170,16 +170,18 @@ describe("disabled skills", () => {
     expect(session.tools.map(({ name }) => name)).toEqual(["say-a"]);
   });
 
-  test("a name that no skill has gives one info", async () => {
+  test("an unknown skill name is reported once as info", async () => {
     const root = tempFolder(saying("a", "a", "say"));
-    const kit = await openKit([root], { watch: false, disabledSkills: ["nobody"] });
-    kit.host.disableSkill("nobody");
-    expect(kit.host.diagnostics).toMatchObject([{ severity: "info", code: "SKILL_UNKNOWN", message: expect.stringContaining('"nobody"') }]);
-    kit.host.enableSkill("nobody");
+    const kit = await openKit([root], { watch: false, disabledSkills: ["missing"] });
+    kit.host.disableSkill("missing");
+    expect(kit.host.diagnostics).toMatchObject([
+      { severity: "info", code: "SKILL_UNKNOWN", message: expect.stringContaining('"missing"') },
+    ]);
+    kit.host.enableSkill("missing");
     expect(kit.host.diagnostics).toEqual([]);
   });
 
-  test("a call that runs goes on when its skill is switched off", async () => {
+  test("a running call continues when its skill is disabled", async () => {
     const root = tempFolder({
       "a/SKILL.md": skillMd("a"),
       "a/tools/wait.ts": toolSource("wait", "new Promise((resolve) => { globalThis.testRelease = resolve; })"),
@@ -195,7 +197,7 @@ describe("disabled skills", () => {
 });
 
 describe("many sessions", () => {
-  test("many with equal views share one catalog, and a reload gives all of them the next one", async () => {
+  test("sessions with equal views share one catalog, and a reload gives all of them the next one", async () => {
     const root = tempFolder({ ...saying("a", "a", "say"), ...saying("b", "b", "other") });
     const kit = await openKit([root]);
     const sessions = await Promise.all(Array.from({ length: rounds(250, 1_000) }, () => kit.host.createSession()));
@@ -210,7 +212,7 @@ describe("many sessions", () => {
     expect(await kit.says("say")).toBe("new");
   });
 
-  test("a listener hears of a changed contract once, and not of a changed handler", async () => {
+  test("a listener receives a changed contract once, and is not notified of a changed handler", async () => {
     const root = tempFolder(saying("a", "a", "say"));
     const kit = await openKit([root]);
     const versions: unknown[] = [];
@@ -224,8 +226,8 @@ describe("many sessions", () => {
   });
 });
 
-describe("what no skill's own diagnostics tell", () => {
-  test("is listed once, and forgotten when its file is mended", async () => {
+describe("a file that belongs to no skill", () => {
+  test("a problem of such a file is listed once, and removed when the file is fixed", async () => {
     const root = tempFolder({ ...saying("a", "a", "say"), "a/tsconfig.json": '{ "extends": "./gone.json" }' });
     const kit = await openKit([root]);
     const about = (): (string | undefined)[] =>
@@ -238,8 +240,8 @@ describe("what no skill's own diagnostics tell", () => {
   });
 });
 
-describe("closing", () => {
-  test("a closed host says so, and a session that is closed after it does no harm", async () => {
+describe("closing a host", () => {
+  test("a closed host refuses new sessions, and its sessions can be disconnected after it", async () => {
     const root = tempFolder(saying("a", "a", "say"));
     const kit = await openKit([root]);
     const session = await kit.host.createSession({ skillDirectories: [tempFolder()] });
@@ -249,7 +251,7 @@ describe("closing", () => {
     await kit.host.close();
   });
 
-  test("a host that is closed while a module hangs does not wait for it", async () => {
+  test("a closing host does not wait for a module that hangs", async () => {
     const root = tempFolder({ "a/SKILL.md": skillMd("a"), "a/tools/say.ts": toolSource("say", '"a"') });
     const kit = await openKit([root], { importTimeout: 60_000 });
     put(join(root, "a/tools/say.ts"), "globalThis.testHangsAtClose = true;\nawait new Promise(() => {});");

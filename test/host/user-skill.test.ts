@@ -37,15 +37,15 @@ test("a prompt that begins with a skill's name gives the model its instructions,
 
 test.each([
   ["a name that no skill has", notes(), "/unknown x"],
-  ["a skill that persons may not call up", notes("user-invocable: false\n"), "/release-notes v1 v2"],
+  ["a skill that users must not invoke", notes("user-invocable: false\n"), "/release-notes v1 v2"],
   ["a name within a sentence", notes(), "see /release-notes v1"],
-])("%s is a prompt like any other", async (_what, text, prompt) => {
+])("%s is an ordinary prompt", async (_what, text, prompt) => {
   await using kit = await openWith(text);
   expect(await kit.say(prompt)).toContain(prompt);
   expect(kit.invoked).toEqual([]);
 });
 
-test("a skill that is hidden from the model may still be called up", async () => {
+test("a skill that is hidden from the model can still be invoked by the user", async () => {
   await using kit = await openWith(notes("disable-model-invocation: true\n"));
   expect(await kit.say("/release-notes a b")).toContain("Cover a to b.");
 });

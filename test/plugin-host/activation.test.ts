@@ -14,12 +14,12 @@ describe("definePlugin", () => {
     [{ name: "a/b", activate() {} }, "name must be"],
     [{ name: "a", version: 1, activate() {} }, 'Plugin "a": version'],
     [{ name: "a" }, 'Plugin "a": activate'],
-  ])("refuses %j", (options, words) => {
+  ])("definePlugin refuses %j", (options, words) => {
     expect(() => definePlugin(options as never)).toThrow(words);
     expect(() => definePlugin(options as never)).toThrow(expect.objectContaining({ code: "PLUGIN_INVALID" }));
   });
 
-  test("runs nothing, and marks what it returns", () => {
+  test("definePlugin runs no code, and marks what it returns", () => {
     let runs = 0;
     const made = plugin("a", () => void runs++);
     expect([isPlugin(made), isPlugin({ ...made, name: "b" }), isPlugin({ name: "a", activate() {} }), isPlugin(null), runs]).toEqual([
@@ -31,7 +31,7 @@ describe("definePlugin", () => {
     ]);
   });
 
-  test("keeps what its object is for its own activate", async () => {
+  test("definePlugin keeps the object as this of its activate", async () => {
     const options = {
       name: "own",
       greeting: "Hi.",
@@ -44,8 +44,8 @@ describe("definePlugin", () => {
   });
 });
 
-describe("activation", () => {
-  test("happens in order, and each plugin's tools reach sessions", async () => {
+describe("activation of plugins", () => {
+  test("plugins are activated in order, and the tools of each reach sessions", async () => {
     const order: string[] = [];
     const { host, call, session } = await hostWith([
       plugin("first", async (api) => {
@@ -78,8 +78,8 @@ describe("activation", () => {
       "No key is set.",
     ],
     ["rejects", () => Promise.reject(new Error("No key is set.")), "No key is set."],
-    ["never comes to an end", () => new Promise<void>(() => {}), "longer than 0.05 seconds"],
-  ])("that %s leaves nothing of the plugin, and the others stay", async (_how, fail, words) => {
+    ["never settles", () => new Promise<void>(() => {}), "longer than 0.05 seconds"],
+  ])("an activation that %s leaves nothing of the plugin, and the other plugins work", async (_how, fail, words) => {
     const source = sourceOfTools("s");
     const ended: string[] = [];
     let signal: AbortSignal | undefined;
@@ -104,7 +104,7 @@ describe("activation", () => {
     expect(session.catalog.executables.has("half")).toBe(false);
   });
 
-  test("of a second plugin of one name is refused", async () => {
+  test("a second plugin with the same name is refused", async () => {
     let runs = 0;
     const { host, call } = await hostWith([plugin("same"), plugin("same", () => void runs++)]);
     expect(found(host, "PLUGIN_NAME_TAKEN")).toMatchObject([{ source: "same", message: expect.stringContaining("Rename or remove one") }]);
@@ -112,7 +112,7 @@ describe("activation", () => {
     expect([runs, (await call("hello")).textResultForLlm]).toEqual([0, "Hello."]);
   });
 
-  test("over, nothing can be added any more, also by an activation that came too late", async () => {
+  test("no contribution can be added after activation, even by an activation that settles too late", async () => {
     let kept: PluginApi | undefined;
     let late: (() => void) | undefined;
     const slow = plugin("slow", async (api) => {
@@ -137,7 +137,7 @@ describe("activation", () => {
 });
 
 describe("closing the host", () => {
-  test("disposes of plugins in the opposite order, each of its own in the opposite order, also when one throws", async () => {
+  test("plugins and their resources are disposed of in reverse order, even if one throws", async () => {
     const ended: string[] = [];
     const make = (name: string) =>
       plugin(name, (api) => {
@@ -151,7 +151,7 @@ describe("closing the host", () => {
     expect(found(host, "PLUGIN_DISPOSE")).toMatchObject([{ source: "b", message: expect.stringContaining("It will not end.") }]);
   });
 
-  test("does not wait for ever for a plugin that hangs", async () => {
+  test("closing the host does not wait forever for a plugin that hangs", async () => {
     let ended = 0;
     const ends = plugin("ends", (api) => api.onDispose(() => void ended++));
     const hangs = plugin("hangs", (api) => api.onDispose(() => new Promise(() => {})));

@@ -14,7 +14,7 @@ const commands = (dialect: BundleDialect, hooks: object) => parseHookConfig(JSON
 const only = (dialect: BundleDialect, event: string, matcher?: string) =>
   commands(dialect, { [event]: [{ ...(matcher !== undefined && { matcher }), hooks: [{ type: "command", command: "x" }] }] })[0]!;
 
-describe("matchers, as each dialect documents them", () => {
+describe("matchers of each dialect, as documented", () => {
   test.each<[BundleDialect, string, string | undefined, string, boolean]>([
     ["claude", "PreToolUse", undefined, "anything", true],
     ["claude", "PreToolUse", "*", "anything", true],
@@ -53,11 +53,11 @@ describe("matchers, as each dialect documents them", () => {
     expect(createMatcher(only(dialect, event, matcher))?.(input)).toBe(fits);
   });
 
-  test.each(["(", "(?=Bash)", "(a)\\1", `${"a".repeat(2_001)}.`])("%j is no expression that can be used", (matcher) => {
+  test.each(["(", "(?=Bash)", "(a)\\1", `${"a".repeat(2_001)}.`])("the matcher %j is refused as an invalid expression", (matcher) => {
     expect(createMatcher(only("claude", "PreToolUse", matcher))).toBeUndefined();
   });
 
-  test("an expression that other engines would never end with is quick", () => {
+  test("a matcher with exponential backtracking elsewhere is fast", () => {
     expect(createMatcher(only("codex", "PreToolUse", "(a+)+$"))?.({ toolName: `${"a".repeat(50_000)}!` })).toBe(false);
   });
 });
@@ -69,7 +69,7 @@ const reply = (code: number | null, stdout: unknown = "", stderr = "") => ({
 });
 const withheld = expect.stringMatching(/^\[A hook blocked the user's message.*why\]$/);
 
-describe("answers, as each protocol documents them", () => {
+describe("answers of each protocol, as documented", () => {
   const input = { toolName: "create", toolArgs: { path: "a", file_text: "b" } };
   const specific = (fields: object) => ({ hookSpecificOutput: fields });
 
@@ -180,7 +180,7 @@ describe("answers, as each protocol documents them", () => {
     ["gemini", "BeforeAgent", reply(0, { decision: "block", reason: "why" }), { modifiedPrompt: withheld }],
     ["gemini", "AfterAgent", reply(0, { decision: "deny", reason: "why" }), { decision: "block", reason: "why" }],
     ["gemini", "SessionStart", reply(0, "chatter"), undefined],
-    // Wrong types are no answer; for a gate, the session refuses what it does not know.
+    // Values of wrong types are ignored; for a gate, the session refuses unknown decisions.
     ["claude", "PreToolUse", reply(0, { hookSpecificOutput: 7, reason: [] }), {}],
     ["claude", "PreToolUse", reply(0, specific({ permissionDecision: "perhaps" })), { permissionDecision: "perhaps" }],
     ["claude", "PreToolUse", reply(0, "[1]"), undefined],
@@ -192,11 +192,11 @@ describe("answers, as each protocol documents them", () => {
     ["copilot", "preToolUse", reply(1, { permissionDecision: "allow" })],
     ["claude", "PreToolUse", reply(0, '{"hookSpecificOutput":')],
     ["claude", "Stop", reply(null)],
-  ])("%s %s %j is a fault, which a gate denies for", (dialect, event, given) => {
+  ])("%s %s %j is an error, for which a gate denies", (dialect, event, given) => {
     expect(() => hookAnswer(only(dialect, event), input, given)).toThrow(expect.objectContaining({ code: "HOOK_COMMAND" }));
   });
 
-  test("what is told to a model is bounded", () => {
+  test("the text that a hook sends to a model is bounded", () => {
     const answer = hookAnswer(only("claude", "SessionStart"), {}, reply(0, "x".repeat(50_000)));
     expect((answer as { additionalContext: string }).additionalContext).toHaveLength(10_000);
   });
@@ -225,7 +225,7 @@ const base = (folder: string) => ({ sessionId: "s1", timestamp: 0, cwd: folder }
 describe("programs of hooks", () => {
   const echo = `process.stdin.on("data", (d) => require("fs").writeFileSync("seen.json", d)); process.on("exit", () => { require("fs").writeFileSync("env.json", JSON.stringify(process.env)) })`;
 
-  test("read their protocol's input and get a minimal environment", async () => {
+  test("hook programs read their protocol's input and get a minimal environment", async () => {
     process.env["PLANTED_SECRET"] = "never";
     onTestFinished(() => void delete process.env["PLANTED_SECRET"]);
     const { run, place } = hooksOf("claude", { PreToolUse: node(echo, { env: { OWN: "${CLAUDE_PLUGIN_ROOT}/x" } }) });
@@ -249,7 +249,7 @@ describe("programs of hooks", () => {
     expect(read("env.json")).not.toHaveProperty("PLANTED_SECRET");
   });
 
-  test("read ours as it is, where the Copilot runtime's names are used", async () => {
+  test("hook programs read our unchanged input where the Copilot runtime's names are used", async () => {
     const { run, place } = hooksOf("copilot", { postToolUse: [{ exec: "node", args: ["-e", echo] }] });
     const input = {
       ...base(place.folder),
@@ -261,7 +261,7 @@ describe("programs of hooks", () => {
     expect(JSON.parse(readFileSync(join(place.folder, "seen.json"), "utf8"))).toEqual(input);
   });
 
-  test("run in a shell, where places are variables and need no quoting", async () => {
+  test("hook programs run in a shell, where paths are variables and need no quoting", async () => {
     const { run, place } = hooksOf("gemini", {
       SessionStart: [{ hooks: [{ command: 'echo "{\\"hookSpecificOutput\\":{\\"additionalContext\\":\\"${extensionPath}${/}x\\"}}"' }] }],
     });
@@ -276,9 +276,9 @@ describe("programs of hooks", () => {
       {},
       "answered with more than 1048576 bytes",
     ],
-    ["breaks off its answer", "process.stdout.write('{\"decision\":')", {}, "is not valid"],
+    ["ends in the middle of its answer", "process.stdout.write('{\"decision\":')", {}, "is not valid"],
     ["is killed", "process.kill(process.pid, 'SIGKILL')", {}, "ended by a signal"],
-  ])("one that %s fails, so that a gate denies", async (_what, source, more, says) => {
+  ])("a program that %s fails, so that a gate denies", async (_what, source, more, says) => {
     const { run, place } = hooksOf("claude", { PreToolUse: node(source, more) });
     const input = { ...base(place.folder), toolName: "bash", toolArgs: {} };
     await expect(call(run, "onPreToolUse", input)).rejects.toThrow(
@@ -286,26 +286,26 @@ describe("programs of hooks", () => {
     );
   });
 
-  test("one that cannot be started fails, and tells what is missing", async () => {
+  test("a program that cannot be started fails, and the error names it", async () => {
     const { run, place } = hooksOf("claude", { PreToolUse: [{ hooks: [{ command: "no-such-program-here", args: [] }] }] });
     await expect(call(run, "onPreToolUse", { ...base(place.folder), toolName: "bash", toolArgs: {} })).rejects.toThrow(
       "no-such-program-here was not found",
     );
   });
 
-  test("another exit code is told in the log and decides nothing", async () => {
+  test("another exit code is logged and decides nothing", async () => {
     const { run, place, warnings } = hooksOf("claude", { PreToolUse: node("process.stderr.write('oops'); process.exit(3)") });
     expect(await call(run, "onPreToolUse", { ...base(place.folder), toolName: "bash", toolArgs: {} })).toBeUndefined();
     expect(warnings).toEqual([expect.stringContaining("exit code 3")]);
   });
 
-  test("one for other tools is not started", async () => {
+  test("a program for other tools is not started", async () => {
     const { run, place } = hooksOf("claude", { PreToolUse: [{ matcher: "Write", hooks: node(echo)[0]!.hooks }] });
     expect(await call(run, "onPreToolUse", { ...base(place.folder), toolName: "bash", toolArgs: {} })).toBeUndefined();
     expect(existsSync(join(place.folder, "seen.json"))).toBe(false);
   });
 
-  test("end with their host", async () => {
+  test("hook programs end with their host", async () => {
     const closing = new AbortController();
     const { run, place } = hooksOf(
       "claude",

@@ -27,12 +27,12 @@ export function load(folder: string, options: Partial<BundleOptions> = {}): Bund
   return loadBundle(folder, optionsIn(tempFolder(), options));
 }
 
-/** A bundle of these files, by path. */
+/** A bundle with these files, by path. */
 export function loadFiles(files: Readonly<Record<string, string>>, options: Partial<BundleOptions> = {}): Bundle {
   return load(tempFolder(files), options);
 }
 
-/** `severity CODE` of each, in order; with the file's path in the bundle. */
-export function told({ diagnostics, folder }: Bundle): readonly string[] {
+/** `severity CODE` of each diagnostic in order, with the path of its file in the bundle. */
+export function diagnosticsOf({ diagnostics, folder }: Bundle): readonly string[] {
   return diagnostics.map(({ severity, code, file }) => `${severity} ${code} ${file?.replace(folder, "").replace(/^\//, "") ?? ""}`.trim());
 }

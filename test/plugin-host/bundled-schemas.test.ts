@@ -6,8 +6,8 @@ import { workspacePlugin } from "../../src/plugin-host/bundled.ts";
 import { checkSchema } from "../../src/tools/schema/check-schema.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 
-// They are not checked when a host starts.
-test("the tools that every session has take sound parameters", async () => {
+// A host does not check them at its start.
+test("the bundled tools have valid parameter schemas", async () => {
   const folder = emptyFolder();
   const host = await startHost({ workingDirectory: folder, logger: silentLogger, sessionsDirectory: folder }, [workspacePlugin]);
   try {

@@ -15,10 +15,10 @@ const twice = (add: () => void): void => {
   add();
   add();
 };
-const chat = { id: "m", address: "h", complete: () => Promise.reject(new Error("Nobody asks it.")) };
+const chat = { id: "m", address: "h", complete: () => Promise.reject(new Error("No test asks it.")) };
 
-describe("what a plugin adds", () => {
-  test("is listed, and found by whoever serves it", async () => {
+describe("contributions of a plugin", () => {
+  test("contributions are listed, and their consumers find them", async () => {
     const { host } = await hostWith([
       plugin("all", (api) => {
         api.addTools(says("t", "x"));
@@ -46,20 +46,20 @@ describe("what a plugin adds", () => {
 
   test.each<readonly [string, (api: PluginApi) => void, string]>([
     ["a source without an id", (api) => api.addToolSource({ ...sourceOfTools(""), id: "" }), "its id must be"],
-    ["two sources of one id", (api) => twice(() => api.addToolSource(sourceOfTools("s"))), 'with the id "s"'],
+    ["two sources with the same id", (api) => twice(() => api.addToolSource(sourceOfTools("s"))), 'with the id "s"'],
     [
-      "a runner for what the host reads",
+      "a runner for an extension that the host reads itself",
       (api) => api.addToolRunner({ extensions: [".ts"], load: () => Promise.reject() }),
       "read by the host",
     ],
     ["a runner without a dot", (api) => api.addToolRunner({ extensions: ["py"], load: () => Promise.reject() }), "not a valid extension"],
     ["a relative skill directory", (api) => api.addSkillDirectory("./skills"), "not an absolute path"],
-    ["a hook that is none", (api) => api.addHooks({ onPreTolUse: () => undefined } as never), "onPreTolUse"],
+    ["an unknown hook", (api) => api.addHooks({ onPreTolUse: () => undefined } as never), "onPreTolUse"],
     ["a command without a handler", (api) => api.addCommand({ name: "c" } as never), "handler must be a function"],
-    ["two agents of one name", (api) => twice(() => api.addAgent({ name: "a" })), 'already added one named "a"'],
-    ["an MCP server that is none", (api) => api.addMcpServer("m", null as never), "must be an object"],
+    ["two agents with the same name", (api) => twice(() => api.addAgent({ name: "a" })), 'already added one named "a"'],
+    ["an invalid MCP server", (api) => api.addMcpServer("m", null as never), "must be an object"],
     ["a nameless model provider", (api) => api.addModelProvider("", () => chat), "its name must be"],
-  ])("is refused by name: %s", async (_what, add, words) => {
+  ])("an invalid contribution is refused by name: %s", async (_what, add, words) => {
     let code: unknown;
     const { host } = await hostWith([
       plugin("p", (api) => {
@@ -75,7 +75,7 @@ describe("what a plugin adds", () => {
     expect(found(host, "PLUGIN_ACTIVATION")).toMatchObject([{ message: expect.stringContaining(words) }]);
   });
 
-  test("by a name that an earlier plugin has is the earlier one's", async () => {
+  test("a name that two plugins use belongs to the earlier one", async () => {
     const adds = (name: string) => plugin(name, (api) => api.addCommand({ name: "deploy", handler() {} }));
     const { host } = await hostWith([adds("a"), adds("b")]);
     expect(found(host, "PLUGIN_CONTRIBUTION_TAKEN")).toMatchObject([
@@ -84,14 +84,14 @@ describe("what a plugin adds", () => {
   });
 });
 
-describe("tools", () => {
-  test("one that cannot be a tool is left out with a diagnostic, its siblings and its plugin stay", async () => {
+describe("tools of plugins", () => {
+  test("an invalid tool is omitted with a diagnostic, and the plugin and its other tools stay", async () => {
     const { host, call } = await hostWith([plugin("p", (api) => api.addTools([says("no blanks", "x"), says("fine", "Fine.")]))]);
     expect(found(host, "TOOL_INVALID")).toMatchObject([{ severity: "error", source: "p", message: expect.stringContaining("no blanks") }]);
     expect((await call("fine")).textResultForLlm).toBe("Fine.");
   });
 
-  test("rank above a skill's and below the session's own", async () => {
+  test("tools of plugins rank above a skill's and below the session's own", async () => {
     const root = tempFolder({
       "s/SKILL.md": skillMd("s"),
       "s/tools/t.ts": toolSource("t", '"skill"'),
@@ -104,7 +104,7 @@ describe("tools", () => {
     expect([(await call("t")).textResultForLlm, (await call("u")).textResultForLlm]).toEqual(["plugin", "session"]);
   });
 
-  test("of a source follow it into open sessions, and count as the plugin's whatever they say of themselves", async () => {
+  test("tools of a source follow it into open sessions, and rank as the plugin's whatever kind they claim", async () => {
     const source = sourceOfTools("live");
     let make: ((text: string) => Tool) | undefined;
     const { host, call, session } = await hostWith([
@@ -130,7 +130,7 @@ describe("tools", () => {
     expect(source.ended).toBe(1);
   });
 
-  test("of a source that cannot be read any more are those of before", async () => {
+  test("an unreadable source keeps its previous tools", async () => {
     const source = sourceOfTools("s");
     let snapshot: (() => ToolSource["snapshot"]) | undefined;
     const broken = Object.create(source, { snapshot: { get: () => snapshot!() }, id: { value: "s" } }) as typeof source;
@@ -151,7 +151,7 @@ describe("tools", () => {
     expect(session.catalog.diagnostics.map(({ code }) => code)).toEqual(["PLUGIN_TOOL_INVALID", "PLUGIN_SOURCE"]);
   });
 
-  test("of a source that is never ready keep no session waiting", async () => {
+  test("a source that is never ready delays no session", async () => {
     const never: ToolSource = Object.create(sourceOfTools("never"), {
       ready: { value: () => new Promise(() => {}) },
       id: { value: "never" },
@@ -163,8 +163,8 @@ describe("tools", () => {
   });
 });
 
-describe("skills", () => {
-  test("of a plugin's directory lose against the host's own", async () => {
+describe("skills of plugins", () => {
+  test("a skill of a plugin's directory ranks below the host's own", async () => {
     const files = (words: string) => ({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": toolSource("t", JSON.stringify(words)) });
     const own = tempFolder(files("own"));
     const bundled = tempFolder({ ...files("plugin"), "other/SKILL.md": skillMd("other") });
@@ -177,7 +177,7 @@ describe("skills", () => {
     ]);
   });
 
-  test("may define tools in files that a plugin's runner reads", async () => {
+  test("a skill may define tools in files that a plugin's runner reads", async () => {
     const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/greet.txt": "Good morning." });
     const { call, session } = await hostWith(
       [
@@ -199,8 +199,8 @@ describe("skills", () => {
   });
 });
 
-describe("hooks", () => {
-  test("run in every session, plugins' before its own, also after the session's have changed", async () => {
+describe("hooks of plugins", () => {
+  test("hooks of plugins run in every session before its own, even after the session's have changed", async () => {
     const order: string[] = [];
     const hook = (name: string) => ({ onPreToolUse: () => void order.push(name) });
     const adds = (name: string) => plugin(name, (api) => api.addHooks(hook(name)));

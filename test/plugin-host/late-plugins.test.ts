@@ -23,7 +23,7 @@ const names = ({ sources }: PluginHost): readonly string[] =>
   sources.flatMap(({ tools }) => tools.map(({ definition }) => definition.name));
 const late = definePlugin({ name: "late", activate: (api) => api.addTools({ name: "two", handler: () => 2 }) });
 
-test("a late plugin is not so much as imported before it is wanted, and then told of once", async () => {
+test("a late plugin is imported on first use only, and reported once", async () => {
   let imports = 0;
   const host = withLate(async () => {
     imports++;
@@ -31,14 +31,14 @@ test("a late plugin is not so much as imported before it is wanted, and then tol
   });
   await host.start();
   expect([imports, names(host)]).toEqual([0, ["one"]]);
-  let told = 0;
-  host.subscribe(() => void told++);
+  let notifications = 0;
+  host.subscribe(() => void notifications++);
   await Promise.all([host.ready(), host.startLate(), host.ready()]);
-  expect([imports, told, names(host)]).toEqual([1, 1, ["one", "two"]]);
+  expect([imports, notifications, names(host)]).toEqual([1, 1, ["one", "two"]]);
   expect(host.plugins).toMatchObject([{ name: "early" }, { name: "late", isBundled: true, state: "active" }]);
 });
 
-test("one that cannot be loaded is told by a diagnostic, and the others go on", async () => {
+test("a late plugin that cannot be loaded is reported by a diagnostic, and the others work", async () => {
   const host = withLate(async () => {
     throw new Error("Broken.");
   });
@@ -47,7 +47,7 @@ test("one that cannot be loaded is told by a diagnostic, and the others go on", 
   expect(names(host)).toEqual(["one"]);
 });
 
-test("a host that closes while one is loaded waits for it, and leaves nothing of it behind", async () => {
+test("a host that closes while a late plugin loads waits for it, and leaves nothing of it behind", async () => {
   const ended: string[] = [];
   let isActive = (): void => {};
   const activating = new Promise<void>((resolve) => {

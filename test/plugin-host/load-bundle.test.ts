@@ -4,12 +4,12 @@ import { describe, expect, test } from "vitest";
 import { isBundleFolder } from "../../src/plugin-host/bundles/load-bundle.ts";
 import { entryOf, readMarketplace } from "../../src/plugin-host/bundles/read-marketplace.ts";
 import { openKit, tempFolder } from "../skills/kit.ts";
-import { fixture, load, loadFiles, told } from "./bundle-kit.ts";
+import { diagnosticsOf, fixture, load, loadFiles } from "./bundle-kit.ts";
 
 const skill = (name: string) => `---\nname: ${name}\ndescription: Does it. Use for it.\n---\nDo it.\n`;
 
-describe("each dialect's components", () => {
-  test("Agent Plugins 1.0: skills that conform, and the closed mcp.json", () => {
+describe("components of each dialect", () => {
+  test("Agent Plugins 1.0: conforming skills, and the closed mcp.json", () => {
     const folder = fixture("agent-plugins");
     const bundle = load(folder);
     expect(bundle).toMatchObject({ name: "acme.reports", version: "1.2.0", dialect: "agent-plugins", isRefused: false });
@@ -30,7 +30,7 @@ describe("each dialect's components", () => {
       ["deploy", { type: "http", url: "https://deploy.example/mcp", headers: { "X-Tenant": "public" } }],
     ]);
     expect(existsSync(data)).toBe(true);
-    expect(told(bundle)).toEqual([
+    expect(diagnosticsOf(bundle)).toEqual([
       "error BUNDLE_SKILL skills/strict-only/SKILL.md",
       "warning MCP_VARIABLE_UNKNOWN mcp.json",
       "error MCP_ENTRY_INVALID mcp.json",
@@ -38,7 +38,7 @@ describe("each dialect's components", () => {
     ]);
   });
 
-  test("Claude Code: skills on top of paths, agents, commands, hooks and servers", () => {
+  test("Claude Code: skills in addition to paths, agents, commands, hooks and servers", () => {
     const folder = fixture("claude");
     const bundle = load(folder);
     expect(bundle).toMatchObject({ name: "house-rules", version: "0.3.1", dialect: "claude" });
@@ -55,7 +55,7 @@ describe("each dialect's components", () => {
     expect(bundle.mcpServers.get("ledger")).toMatchObject({ args: [`${folder}/server.mjs`, "none"], env: { CLAUDE_PLUGIN_ROOT: folder } });
     expect(bundle.mcpServers.get("asks")).toMatchObject({ reason: expect.stringContaining("user_config.host") });
     expect(bundle.mcpServers.has("typo")).toBe(false);
-    expect(told(bundle)).toEqual([
+    expect(diagnosticsOf(bundle)).toEqual([
       "info PLUGIN_KEY_UNSUPPORTED .claude-plugin/plugin.json",
       "warning PLUGIN_KEY_UNKNOWN .claude-plugin/plugin.json",
       "info AGENT_FRONT_MATTER_MISSING agents/README.md",
@@ -76,7 +76,7 @@ describe("each dialect's components", () => {
       ["userPromptTransformed", "copilot", 30_000],
     ]);
     expect(bundle.mcpServers.get("hub")).toMatchObject({ tools: ["list"] });
-    expect(told(bundle)).toEqual(["error HOOK_TYPE_UNSUPPORTED hooks.json"]);
+    expect(diagnosticsOf(bundle)).toEqual(["error HOOK_TYPE_UNSUPPORTED hooks.json"]);
   });
 
   test("Codex: the folder's name, paths that must begin with ./, servers and hooks", () => {
@@ -85,7 +85,7 @@ describe("each dialect's components", () => {
     expect(bundle).toMatchObject({ name: "codex", version: "0.1.0", dialect: "codex", skills: ["note"] });
     expect(bundle.mcpServers.get("files")).toMatchObject({ command: "node", args: ["server.mjs"], cwd: folder });
     expect(bundle.hooks.map(({ event }) => event)).toEqual(["Stop"]);
-    expect(told(bundle)).toEqual([
+    expect(diagnosticsOf(bundle)).toEqual([
       "info PLUGIN_KEY_UNSUPPORTED .codex-plugin/plugin.json",
       "error PLUGIN_PATH_FORM .codex-plugin/plugin.json",
     ]);
@@ -107,7 +107,7 @@ describe("each dialect's components", () => {
     const invocation = { sessionId: "s", arguments: "Rome", signal: new AbortController().signal };
     expect(await cast!.handler(invocation)).toBe('Say how the weather in Rome will be, and keep "quotes".');
     expect(bundle.hooks).toMatchObject([{ moment: "preToolUse", protocol: "gemini", timeout: 5_000 }]);
-    expect(told(bundle)).toEqual(["info PLUGIN_KEY_UNSUPPORTED gemini-extension.json", "error TOML_SYNTAX commands/broken.toml"]);
+    expect(diagnosticsOf(bundle)).toEqual(["info PLUGIN_KEY_UNSUPPORTED gemini-extension.json", "error TOML_SYNTAX commands/broken.toml"]);
   });
 
   test("Cursor: rules that always apply, commands, mcp.json; its hooks have no effect", () => {
@@ -116,7 +116,7 @@ describe("each dialect's components", () => {
     expect(bundle.context).toEqual([{ path: "rules/always.mdc", text: "Write short sentences." }]);
     expect(bundle.commands.map(({ name }) => name)).toEqual(["shorten"]);
     expect(bundle.mcpServers.get("dictionary")).toMatchObject({ type: "http" });
-    expect(told(bundle)).toEqual(["info PLUGIN_KEY_UNSUPPORTED .cursor-plugin/plugin.json", "info BUNDLE_RULE rules/tests.mdc"]);
+    expect(diagnosticsOf(bundle)).toEqual(["info PLUGIN_KEY_UNSUPPORTED .cursor-plugin/plugin.json", "info BUNDLE_RULE rules/tests.mdc"]);
   });
 
   test("OpenClaw: id, skills and servers", () => {
@@ -133,8 +133,8 @@ describe("each dialect's components", () => {
   });
 });
 
-describe("which manifest counts", () => {
-  test("the first that brings anything, and the one that brings nothing is told", () => {
+describe("the choice between manifests", () => {
+  test("the first manifest with components is used, and one without components is reported", () => {
     const bundle = loadFiles({
       ".plugin/plugin.json": '{"name":"empty"}',
       ".claude-plugin/plugin.json": '{"name":"full","skills":["./extra"]}',
@@ -142,24 +142,24 @@ describe("which manifest counts", () => {
       "extra/a/SKILL.md": skill("a"),
     });
     expect(bundle).toMatchObject({ name: "full", dialect: "claude", skills: ["a"] });
-    expect(told(bundle)).toEqual(["info BUNDLE_MANIFESTS .claude-plugin/plugin.json"]);
+    expect(diagnosticsOf(bundle)).toEqual(["info BUNDLE_MANIFESTS .claude-plugin/plugin.json"]);
     expect(bundle.diagnostics[0]?.message).toBe(
       "The manifest at .plugin/plugin.json adds nothing, so the one at .claude-plugin/plugin.json is used, and these are not read: gemini-extension.json.",
     );
   });
 
-  test("the first where none brings anything, and where the first is refused", () => {
+  test("the first manifest is used where none has components, and where the first is refused", () => {
     const empty = { ".plugin/plugin.json": '{"name":"one"}', ".claude-plugin/plugin.json": '{"name":"two"}' };
     const nothing = loadFiles(empty);
     expect(nothing).toMatchObject({ name: "one", isRefused: false });
-    expect(told(nothing)).toEqual(["warning BUNDLE_EMPTY", "info BUNDLE_MANIFESTS .plugin/plugin.json"]);
+    expect(diagnosticsOf(nothing)).toEqual(["warning BUNDLE_EMPTY", "info BUNDLE_MANIFESTS .plugin/plugin.json"]);
     const folders = { "skills/a/SKILL.md": skill("a") };
     expect(loadFiles({ ...empty, ...folders, ".plugin/plugin.json": "[]" })).toMatchObject({ isRefused: true, skills: [] });
     const broken = { ...empty, ".claude-plugin/plugin.json": "[]" };
     expect(loadFiles(broken)).toMatchObject({ name: "one", isRefused: false });
   });
 
-  test("the first in the Copilot runtime's order, then Claude Code's, and the others are told", () => {
+  test("the first manifest in the Copilot runtime's order, then in Claude Code's, is used, and the others are reported", () => {
     const bundle = loadFiles({
       ".claude-plugin/plugin.json": '{"name":"second"}',
       ".codex-plugin/plugin.json": '{"name":"third"}',
@@ -172,7 +172,7 @@ describe("which manifest counts", () => {
     ]);
   });
 
-  test("a root plugin.json of Agent Plugins comes before all of them", () => {
+  test("a root plugin.json of Agent Plugins takes precedence over all others", () => {
     const $schema = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json";
     const files = { ".plugin/plugin.json": '{"name":"second"}', "plugin.json": JSON.stringify({ $schema, name: "first" }) };
     expect(loadFiles({ ...files, "skills/a/SKILL.md": skill("a") })).toMatchObject({
@@ -182,7 +182,7 @@ describe("which manifest counts", () => {
     });
   });
 
-  test("code is asked for its module before its folders make it a bundle", () => {
+  test("a folder with code is asked for its module before its folders make it a bundle", () => {
     const folders = [
       { "skills/a/SKILL.md": skill("a") },
       { "SKILL.md": skill("a") },
@@ -194,7 +194,7 @@ describe("which manifest counts", () => {
     expect(folders.map((files) => isBundleFolder(tempFolder(files)))).toEqual([true, true, false, false, false, true]);
   });
 
-  test("one SKILL.md at the root is a plugin of one skill", () => {
+  test("one SKILL.md at the root is a plugin with one skill", () => {
     const folder = tempFolder({ "SKILL.md": skill("alone"), ".claude-plugin/plugin.json": '{"name":"alone"}' });
     expect(load(folder)).toMatchObject({ skillDirectories: [folder], skills: ["alone"] });
   });
@@ -203,7 +203,7 @@ describe("which manifest counts", () => {
     ["claude", ".claude-plugin/plugin.json", 2, ["usual", "named"]],
     ["codex", ".codex-plugin/plugin.json", 1, ["named"]],
     ["copilot", "plugin.json", 1, ["named"]],
-  ])("what a manifest of %s names comes on top of the usual files, or instead of them", (_dialect, path, hooks, servers) => {
+  ])("paths in a manifest of %s are added to the usual files or replace them", (_dialect, path, hooks, servers) => {
     const bundle = loadFiles({
       [path]: JSON.stringify({ name: "p", hooks: "./own.json", mcpServers: { named: { command: "x" } } }),
       "own.json": '{"hooks":{"Stop":[{"hooks":[{"command":"own"}]}]}}',
@@ -213,17 +213,17 @@ describe("which manifest counts", () => {
     expect([bundle.hooks.length, [...bundle.mcpServers.keys()]]).toEqual([hooks, servers]);
   });
 
-  test("skills may be named by their file", () => {
+  test("a manifest may name skills by their file", () => {
     const folder = tempFolder({ "s/one/SKILL.md": skill("one"), "plugin.json": '{"name":"p","skills":["s/one/SKILL.md"]}' });
     expect(load(folder).skillDirectories).toEqual([join(folder, "s/one")]);
   });
 });
 
-describe("a skill in the usual folder itself", () => {
+describe("a skill directly in the usual folder", () => {
   const named = (name: string | undefined, files: Record<string, string>) =>
     loadFiles({ ...files, "skills/SKILL.md": `---\n${name === undefined ? "" : `name: ${name}\n`}description: Does it.\n---\nDo it.\n` });
 
-  test("has the name of its front matter, else the bundle's", () => {
+  test("a skill in the usual folder has the name in its front matter, or else the bundle's", () => {
     const manifest = { ".claude-plugin/plugin.json": '{"name":"house"}' };
     expect(named("sweep", manifest).skills).toEqual(["sweep"]);
     expect(named(undefined, manifest).skills).toEqual(["house"]);
@@ -233,7 +233,7 @@ describe("a skill in the usual folder itself", () => {
   test.each([
     ["skills", "skills/SKILL.md"],
     [".", "SKILL.md"],
-  ])("is loaded under that name from %s", async (directory, file) => {
+  ])("a skill in the usual folder is loaded under that name from %s", async (directory, file) => {
     const folder = tempFolder({
       ".claude-plugin/plugin.json": '{"name":"house"}',
       [file]: "---\ndescription: Does it.\n---\nDo it.\n",
@@ -244,23 +244,23 @@ describe("a skill in the usual folder itself", () => {
   });
 });
 
-describe("hooks that cannot be read as they are written", () => {
+describe("unreadable hooks", () => {
   const guard = { hooks: [{ type: "command", command: "exit 2" }] };
   const files = { "skills/a/SKILL.md": skill("a"), ".claude-plugin/plugin.json": '{"name":"p"}' };
 
   test.each<[string, Record<string, string>]>([
     ["events at the top level", { "hooks/hooks.json": JSON.stringify({ PreToolUse: [guard] }) }],
     ["a list", { "hooks/hooks.json": JSON.stringify({ hooks: [guard] }) }],
-    ["an event that is no list", { "hooks/hooks.json": JSON.stringify({ hooks: { PreToolUse: guard } }) }],
-    ["a group that is no list", { "hooks/hooks.json": JSON.stringify({ hooks: { PreToolUse: [{ hooks: {} }] } }) }],
+    ["an event that is not a list", { "hooks/hooks.json": JSON.stringify({ hooks: { PreToolUse: guard } }) }],
+    ["a group that is not a list", { "hooks/hooks.json": JSON.stringify({ hooks: { PreToolUse: [{ hooks: {} }] } }) }],
     ["broken JSON", { "hooks/hooks.json": '{"hooks": {' }],
-    ["more than are run", { "hooks/hooks.json": JSON.stringify({ hooks: { Stop: Array.from({ length: 501 }, () => guard) } }) }],
-    ["events in the manifest that are no lists", { ".claude-plugin/plugin.json": '{"name":"p","hooks":{"PreToolUse":"deny"}}' }],
-    ["a file that is not there", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"./guard.json"}' }],
-    ["a path that leads out", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"../guard.json"}' }],
+    ["more hooks than the limit", { "hooks/hooks.json": JSON.stringify({ hooks: { Stop: Array.from({ length: 501 }, () => guard) } }) }],
+    ["events in the manifest that are not lists", { ".claude-plugin/plugin.json": '{"name":"p","hooks":{"PreToolUse":"deny"}}' }],
+    ["a missing file", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"./guard.json"}' }],
+    ["a path that leads outside", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"../guard.json"}' }],
     ["a folder", { ".claude-plugin/plugin.json": '{"name":"p","hooks":"./skills"}' }],
     ["top-level events of Copilot", { "plugin.json": '{"name":"p"}', "hooks.json": JSON.stringify({ preToolUse: [guard] }) }],
-  ])("refuse the bundle: %s", (_what, hooks) => {
+  ])("hooks refuse the bundle: %s", (_what, hooks) => {
     const bundle = loadFiles({ ...files, ...hooks });
     expect(bundle).toMatchObject({ isRefused: true, skills: [], skillDirectories: [], hooks: [] });
     const codes = bundle.diagnostics.filter(({ severity }) => severity === "error").map(({ code }) => code);
@@ -269,20 +269,20 @@ describe("hooks that cannot be read as they are written", () => {
   });
 
   test.each<[string, Record<string, string>]>([
-    ["nothing in the file", { "hooks/hooks.json": "{}" }],
-    ["all switched off", { "hooks/hooks.json": '{"disableAllHooks":true}' }],
-    ["a type that is not run", { "hooks/hooks.json": '{"hooks":{"Stop":[{"hooks":[{"type":"prompt","prompt":"x"}]}]}}' }],
-    ["no such event", { "hooks/hooks.json": '{"hooks":{"Never":"x"}}' }],
-  ])("do not refuse the bundle: %s", (_what, hooks) => {
+    ["an empty file", { "hooks/hooks.json": "{}" }],
+    ["all hooks disabled", { "hooks/hooks.json": '{"disableAllHooks":true}' }],
+    ["an unsupported type", { "hooks/hooks.json": '{"hooks":{"Stop":[{"hooks":[{"type":"prompt","prompt":"x"}]}]}}' }],
+    ["an unknown event", { "hooks/hooks.json": '{"hooks":{"Never":"x"}}' }],
+  ])("hooks do not refuse the bundle: %s", (_what, hooks) => {
     expect(loadFiles({ ...files, ...hooks })).toMatchObject({ isRefused: false, skills: ["a"] });
   });
 
-  test("do not where they are off anyway", () => {
+  test("hooks that the options disable do not refuse the bundle", () => {
     const bundle = loadFiles({ ...files, "hooks/hooks.json": JSON.stringify({ PreToolUse: [guard] }) }, { hooks: "off" });
     expect(bundle).toMatchObject({ isRefused: false, skills: ["a"], hooks: [] });
   });
 
-  test.skipIf(process.platform === "win32")("refuse the bundle where the file is a link out of it", () => {
+  test.skipIf(process.platform === "win32")("a hook file that is a link out of the bundle refuses the bundle", () => {
     const outside = tempFolder({ "h.json": JSON.stringify({ hooks: { PreToolUse: [guard] } }) });
     const folder = tempFolder(files);
     mkdirSync(join(folder, "hooks"));
@@ -291,7 +291,7 @@ describe("hooks that cannot be read as they are written", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("links within the checkout that a bundle is a part of", () => {
+describe.skipIf(process.platform === "win32")("links within the checkout that contains a bundle", () => {
   const repository = (files: Record<string, string> = {}) =>
     tempFolder({
       ".git/HEAD": "ref: refs/heads/main\n",
@@ -301,7 +301,7 @@ describe.skipIf(process.platform === "win32")("links within the checkout that a 
       ...files,
     });
 
-  test("are followed: of one skill, of an agent, and of the whole folder", async () => {
+  test("links to one skill, to an agent and to the whole folder are followed", async () => {
     const root = repository({ "shared/helper.md": "---\nname: helper\n---\nHelp." });
     const folder = join(root, "plugins/p");
     mkdirSync(join(folder, "agents"));
@@ -321,7 +321,7 @@ describe.skipIf(process.platform === "win32")("links within the checkout that a 
     expect(load(whole)).toMatchObject({ skills: ["tidy"], diagnostics: [] });
   });
 
-  test("are not where the checkout ends, and not into its .git", () => {
+  test("links out of the checkout and into its .git are not followed", () => {
     const outside = tempFolder({ "secret/SKILL.md": skill("secret") });
     const root = repository({ ".git/modules/SKILL.md": skill("modules") });
     const folder = join(root, "plugins/p");
@@ -330,10 +330,10 @@ describe.skipIf(process.platform === "win32")("links within the checkout that a 
     const bundle = load(folder);
     expect(bundle.skills).toEqual(["own"]);
     expect(bundle.skillDirectories).toEqual([join(folder, "skills/own")]);
-    expect(told(bundle)).toEqual(["error BUNDLE_PATH skills/modules", "error BUNDLE_PATH skills/secret"]);
+    expect(diagnosticsOf(bundle)).toEqual(["error BUNDLE_PATH skills/modules", "error BUNDLE_PATH skills/secret"]);
   });
 
-  test("are not where the bundle is in no checkout, or an installed package", () => {
+  test("links of a bundle without a checkout, or in an installed package, are not followed", () => {
     const root = tempFolder({
       ".git/HEAD": "",
       "shared/tidy/SKILL.md": skill("tidy"),
@@ -351,13 +351,16 @@ describe.skipIf(process.platform === "win32")("links within the checkout that a 
     expect(load(join(alone, "p")).skills).toEqual([]);
   });
 
-  test("are not for what a manifest names, for a manifest, or for a bundle of the neutral specification", () => {
+  test("links are not followed for paths in a manifest, for a manifest, or for a bundle of the neutral specification", () => {
     const root = repository({ "plugins/p/.claude-plugin/plugin.json": '{"name":"p","skills":["./linked","../../shared"]}' });
     const folder = join(root, "plugins/p");
     symlinkSync("../../shared", join(folder, "linked"));
     const bundle = load(folder);
     expect(bundle.skills).toEqual(["own"]);
-    expect(told(bundle).slice(1)).toEqual(["error BUNDLE_PATH .claude-plugin/plugin.json", "error BUNDLE_PATH .claude-plugin/plugin.json"]);
+    expect(diagnosticsOf(bundle).slice(1)).toEqual([
+      "error BUNDLE_PATH .claude-plugin/plugin.json",
+      "error BUNDLE_PATH .claude-plugin/plugin.json",
+    ]);
     const other = repository({ "manifest.json": '{"name":"theirs"}' });
     symlinkSync("../../manifest.json", join(other, "plugins/p/plugin.json"));
     expect(load(join(other, "plugins/p"))).toMatchObject({ isRefused: true });
@@ -386,7 +389,7 @@ describe("the entry of a marketplace", () => {
     "agents/helper.md": "---\nname: helper\ndescription: Helps.\n---\nHelp.",
   };
 
-  test("gives plugins that share a folder their own skills each", () => {
+  test("an entry gives plugins that share a folder their own skills", () => {
     const root = market(
       [
         { name: "one", source: "./", strict: false, version: "1.0.0", description: "One.", skills: ["./skills/a"] },
@@ -402,7 +405,7 @@ describe("the entry of a marketplace", () => {
     ]);
   });
 
-  test("is added to the manifest and to what lies in the usual places", () => {
+  test("an entry is added to the manifest and to the files in the usual places", () => {
     const root = market(
       [{ name: "p", source: "./plugins/p", skills: "./extra", hooks: { Stop: [] }, mcpServers: { s: { command: "x" } } }],
       {
@@ -417,7 +420,7 @@ describe("the entry of a marketplace", () => {
     expect([...bundle!.mcpServers.keys()]).toEqual(["s"]);
   });
 
-  test("that is the whole definition clashes with a manifest that names parts, and with no other", () => {
+  test("an entry that is the whole definition conflicts only with a manifest that names components", () => {
     const entry = { name: "p", source: "./p", strict: false, skills: ["./extra"] };
     const files = { "p/extra/c/SKILL.md": skill("c") };
     const [clash] = loadListed(market([entry], { ...files, "p/.claude-plugin/plugin.json": '{"name":"p","agents":["./x.md"]}' }));
@@ -426,7 +429,7 @@ describe("the entry of a marketplace", () => {
     expect(fine).toMatchObject({ name: "p", version: "1.0.0", skills: ["c"] });
   });
 
-  test("names its paths in the marketplace's file, and hooks there are held to the same rules", () => {
+  test("problems in an entry are reported in the marketplace's file, and its hooks follow the same rules", () => {
     const root = market([{ name: "p", source: "./p", skills: ["./gone"], hooks: { PreToolUse: "deny" } }], { "p/README.md": "" });
     const [bundle] = loadListed(root);
     const file = join(root, ".claude-plugin/marketplace.json");
@@ -439,7 +442,7 @@ describe("the entry of a marketplace", () => {
     expect(bundle?.diagnostics[0]?.range).toBeDefined();
   });
 
-  test("of the folder itself is what a folder without a manifest brings, all of them in one", () => {
+  test("a folder without a manifest is a bundle of all entries for the folder itself", () => {
     const entries = [
       { name: "one", source: "./", strict: false, skills: ["./other/c"] },
       { name: "two", source: "./", strict: false, skills: ["./skills/b"] },
@@ -458,7 +461,7 @@ describe("the entry of a marketplace", () => {
   });
 });
 
-describe("what leads out of the bundle", () => {
+describe("paths out of the bundle", () => {
   test.each([
     ["up", "../outside"],
     ["up within", "./skills/../../outside"],
@@ -466,7 +469,7 @@ describe("what leads out of the bundle", () => {
     ["of another system", "C:\\Windows"],
     ["a device", "./aux"],
     ["NUL", "./a\u0000b"],
-  ])("a path that goes %s is left out, and the rest loads", (_what, path) => {
+  ])("a path that goes %s is omitted, and the rest loads", (_what, path) => {
     const bundle = loadFiles({
       ".claude-plugin/plugin.json": JSON.stringify({
         name: "p",
@@ -482,7 +485,7 @@ describe("what leads out of the bundle", () => {
     expect(bundle.diagnostics.every(({ range }) => range !== undefined)).toBe(true);
   });
 
-  test("links to folders outside are told, and their neighbours taken one by one", () => {
+  test("links to folders outside are reported, and their siblings are loaded one by one", () => {
     const outside = tempFolder({ "secret/SKILL.md": skill("secret"), "agent.md": "---\nname: spy\n---\nSpy.", "cmd.md": "Spy." });
     const folder = tempFolder({
       "plugin.json": '{"name":"p","commands":"commands"}',
@@ -497,14 +500,14 @@ describe("what leads out of the bundle", () => {
     expect(bundle.skillDirectories).toEqual([join(folder, "skills/good")]);
     expect(bundle.agents.map(({ name }) => name)).toEqual(["x"]);
     expect(bundle.commands).toEqual([]);
-    expect(told(bundle).filter((line) => line.includes("BUNDLE_PATH"))).toEqual([
+    expect(diagnosticsOf(bundle).filter((line) => line.includes("BUNDLE_PATH"))).toEqual([
       "error BUNDLE_PATH skills/secret",
       "error BUNDLE_PATH agents/spy.md",
       "error BUNDLE_PATH commands/spy.md",
     ]);
   });
 
-  test("a manifest that is a link to the outside refuses the bundle instead of giving way to another", () => {
+  test("a manifest that is a link out of the bundle refuses the bundle, and no other manifest replaces it", () => {
     const outside = tempFolder({ "plugin.json": '{"name":"theirs"}' });
     const folder = tempFolder({ ".claude-plugin/plugin.json": '{"name":"mine"}', "skills/a/SKILL.md": skill("a") });
     symlinkSync(join(outside, "plugin.json"), join(folder, "plugin.json"));
@@ -513,14 +516,14 @@ describe("what leads out of the bundle", () => {
     expect(bundle.diagnostics[0]?.code).toBe("BUNDLE_PATH");
   });
 
-  test("does not lead into an endless cycle of links", () => {
+  test("cyclic links end the search", () => {
     const folder = tempFolder({ "plugin.json": '{"name":"p"}', "agents/a.md": "---\nname: a\n---\nA." });
     symlinkSync("..", join(folder, "agents/up"));
     symlinkSync("loop", join(folder, "agents/loop"));
     expect(load(folder).agents.map(({ name }) => name)).toEqual(["a"]);
   });
 
-  test("a server's own program and folder stay inside", () => {
+  test("a server's own program and folder stay inside the bundle", () => {
     const folder = tempFolder({
       ".mcp.json": JSON.stringify({
         mcpServers: {
@@ -536,31 +539,31 @@ describe("what leads out of the bundle", () => {
     symlinkSync("/bin/sh", join(folder, "bin/out"));
     const bundle = load(folder);
     expect([...bundle.mcpServers.keys()]).toEqual(["bare"]);
-    expect(told(bundle).filter((line) => line.includes("BUNDLE_PATH"))).toHaveLength(3);
+    expect(diagnosticsOf(bundle).filter((line) => line.includes("BUNDLE_PATH"))).toHaveLength(3);
   });
 });
 
-describe("what cannot be read", () => {
+describe("unreadable bundles", () => {
   test.each([
-    ["nothing there", {}, "BUNDLE_UNREADABLE"],
+    ["a missing folder", {}, "BUNDLE_UNREADABLE"],
     ["a manifest of the wrong type", { ".claude-plugin/plugin.json": "[]" }, "PLUGIN_MANIFEST_TYPE"],
-    ["no JSON", { ".claude-plugin/plugin.json": "{" }, "JSON_SYNTAX"],
+    ["invalid JSON", { ".claude-plugin/plugin.json": "{" }, "JSON_SYNTAX"],
     ["the text of a link", { ".claude-plugin/plugin.json": "../../plugin.json" }, "JSON_SYNTAX"],
     ["10 MB", { ".claude-plugin/plugin.json": `{"name":"p","x":"${"y".repeat(10_000_000)}"}` }, "FILE_TOO_LARGE"],
-    ["no name", { "plugin.json": "{}" }, "PLUGIN_NAME"],
+    ["a missing name", { "plugin.json": "{}" }, "PLUGIN_NAME"],
     [
       "another version",
       { "plugin.json": '{"$schema":"https://agent-plugins.org/schemas/2.0.0/plugin.schema.json","name":"p"}' },
       "PLUGIN_SCHEMA_UNKNOWN",
     ],
-  ])("%s refuses the bundle and says why", (_what, files: Record<string, string>, code) => {
+  ])("%s refuses the bundle with a reason", (_what, files: Record<string, string>, code) => {
     const folder = Object.keys(files).length === 0 ? join(tempFolder(), "gone") : tempFolder({ ...files, "skills/a/SKILL.md": skill("a") });
     const bundle = load(folder);
     expect(bundle).toMatchObject({ isRefused: true, skillDirectories: [], agents: [] });
     expect(bundle.diagnostics.map((found) => found.code)).toContain(code);
   });
 
-  test("a component that cannot be read takes none of the others along", () => {
+  test("a component that cannot be read does not affect the others", () => {
     const bundle = loadFiles({
       ".claude-plugin/plugin.json": '{"name":"p"}',
       "skills/a/SKILL.md": skill("a"),
@@ -584,15 +587,15 @@ describe("what cannot be read", () => {
       expect(codes).toContain(code);
   });
 
-  test("a folder of more entries than anybody looks at is read in part", () => {
+  test("a folder with more entries than the limit is read in part", () => {
     const folder = tempFolder({ "plugin.json": '{"name":"p"}', "agents/a.md": "---\nname: a\n---\nA." });
     for (let at = 0; at < 5_100; at++) writeFileSync(join(folder, `agents/x${at}.txt`), "");
     const bundle = load(folder);
     expect(bundle.agents.map(({ name }) => name)).toEqual(["a"]);
-    expect(told(bundle)).toContain("error BUNDLE_TOO_MANY agents");
+    expect(diagnosticsOf(bundle)).toContain("error BUNDLE_TOO_MANY agents");
   });
 
-  test("keys of prototypes are keys that have no effect", () => {
+  test("keys named like object prototypes are unknown keys", () => {
     const bundle = loadFiles({
       ".claude-plugin/plugin.json": '{"name":"p","__proto__":{"skills":["/etc"]},"constructor":1,"hooks":{"__proto__":[],"toString":[]}}',
       ".mcp.json": '{"mcpServers":{"__proto__":{"command":"x"},"constructor":{"command":"y"}}}',
@@ -603,13 +606,13 @@ describe("what cannot be read", () => {
     expect(({} as Record<string, unknown>)["skills"]).toBeUndefined();
   });
 
-  test("a bundle without anything that can be used says so", () => {
-    expect(told(loadFiles({ "plugin.json": '{"name":"p"}' }))).toEqual(["warning BUNDLE_EMPTY"]);
+  test("a bundle without usable components is reported", () => {
+    expect(diagnosticsOf(loadFiles({ "plugin.json": '{"name":"p"}' }))).toEqual(["warning BUNDLE_EMPTY"]);
   });
 });
 
-describe("the folder for what is to last", () => {
-  test("is made when something refers to it, and is each bundle's own", () => {
+describe("the data folder of a bundle", () => {
+  test("the data folder is created on first reference, and each bundle has its own", () => {
     const files = (args: string) => ({
       ".mcp.json": `{"mcpServers":{"s":{"type":"http","url":"https://x.example/${args}"}}}`,
       ".claude-plugin/plugin.json": '{"name":"p"}',

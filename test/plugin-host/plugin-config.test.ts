@@ -13,7 +13,7 @@ const schema = {
   additionalProperties: false,
 };
 
-/** A plugin that keeps what it was configured with. */
+/** A plugin that records its configuration. */
 function dice(configSchema?: Record<string, unknown>) {
   const seen: unknown[] = [];
   const plugin = definePlugin({ name: "dice", ...(configSchema && { configSchema }), activate: (api) => void seen.push(api.config) });
@@ -21,7 +21,7 @@ function dice(configSchema?: Record<string, unknown>) {
 }
 
 describe("a plugin's configuration", () => {
-  test("is checked by its schema, gets defaults, and cannot be changed under the plugin", async () => {
+  test("a configuration is checked by its schema, gets defaults, and cannot be changed by the plugin", async () => {
     const { plugin, seen } = dice(schema);
     const config = { label: "red" };
     const { host } = await hostWith([{ use: plugin, config }]);
@@ -36,7 +36,7 @@ describe("a plugin's configuration", () => {
     [{ label: "red", colour: 1 }, "colour"],
     ["red", "must be an object|object"],
     [{ label: 7 }, "label"],
-  ])("that is wrong (%j) keeps the plugin from running, by a message that names what", async (config, words) => {
+  ])("an invalid configuration (%j) prevents the plugin from running, and the message names the field", async (config, words) => {
     const { plugin, seen } = dice(schema);
     const { host } = await hostWith([{ use: plugin, config }]);
     const [problem] = found(host, "PLUGIN_CONFIG");
@@ -45,7 +45,7 @@ describe("a plugin's configuration", () => {
     expect([seen, host.plugins[0]!.state]).toEqual([[], "failed"]);
   });
 
-  test("may be described by a schema of a library, whose output it is typed and made by", async () => {
+  test("a schema of a library may describe a configuration, and its output becomes the configuration and its type", async () => {
     const seen: Date[] = [];
     const plugin = definePlugin({
       name: "since",
@@ -63,14 +63,14 @@ describe("a plugin's configuration", () => {
     expect(found(host, "PLUGIN_CONFIG")[0]!.message).toContain("since");
   });
 
-  test("of a plugin without a schema is given as it is, and is empty when there is none", async () => {
+  test("a configuration of a plugin without a schema is passed unchanged, and is empty when omitted", async () => {
     const { plugin, seen } = dice();
     await hostWith([{ use: plugin, config: { any: ["thing"] } }]);
     await hostWith([plugin]);
     expect(seen).toEqual([{ any: ["thing"] }, {}]);
   });
 
-  test("is refused when it holds what is no data, or its schema is faulty", async () => {
+  test("a configuration is refused when it contains functions or has an invalid schema", async () => {
     const { plugin, seen } = dice();
     const { host } = await hostWith([{ use: plugin, config: { run: () => 1 } }]);
     expect(found(host, "PLUGIN_CONFIG")[0]!.message).toContain("run");
@@ -80,22 +80,22 @@ describe("a plugin's configuration", () => {
     expect([...seen, ...faulty.seen]).toEqual([]);
   });
 
-  test("has no key __proto__ to give", async () => {
+  test("a configuration cannot set __proto__", async () => {
     const { plugin, seen } = dice();
     await hostWith([{ use: plugin, config: JSON.parse('{ "__proto__": { "polluted": true }, "a": 1 }') }]);
     expect([seen, (seen[0] as Record<string, unknown>)["polluted"]]).toEqual([[{ a: 1 }], undefined]);
   });
 });
 
-describe("a manifest", () => {
-  // Running it would tell.
+describe("the manifest of a plugin", () => {
+  // Evaluating the module would make the test fail.
   const ran = (name: string): string => `globalThis.ranPlugins = [...(globalThis.ranPlugins ?? []), ${JSON.stringify(name)}];\n`;
   const source = (name: string, more = ""): string =>
     `import { definePlugin } from "skillhost";\n${ran(name)}export default definePlugin({ name: ${JSON.stringify(name)}, ${more} activate(api) { globalThis.pluginConfig = api.config; } });\n`;
   const runs = (name: string): boolean => ((globalThis as { ranPlugins?: string[] }).ranPlugins ?? []).includes(name);
   const given = (): unknown => (globalThis as { pluginConfig?: unknown }).pluginConfig;
 
-  test("beside the module has its configuration checked, with defaults, before any code of it runs", async () => {
+  test("a configuration is checked by the manifest beside the module, with defaults, before the module runs", async () => {
     const workingDirectory = tempFolder({ "p/own.ts": source("own"), "p/own.plugin.json": JSON.stringify({ configSchema: schema }) });
     const bad = await hostWith([{ use: "./p/own.ts", config: { sides: 0 } }], { workingDirectory });
     expect(found(bad.host, "PLUGIN_CONFIG")[0]!.message).toMatch(/label|sides/);
@@ -104,7 +104,7 @@ describe("a manifest", () => {
     expect([runs("own"), given()]).toEqual([true, { label: "x", sides: 6 }]);
   });
 
-  test("in a folder's package.json names the module, and the range of skillhost that it runs on", async () => {
+  test("a manifest in a folder's package.json names the module and the range of skillhost that it requires", async () => {
     const manifest = (engine: string) =>
       JSON.stringify({ version: "2.1.0", skillhost: { plugin: { main: "lib/main.mjs", name: "boxed", engines: { skillhost: engine } } } });
     const workingDirectory = tempFolder({
@@ -130,21 +130,21 @@ describe("a manifest", () => {
     ['{ "requires": { "x": 1 } }', /"x" in "requires" must be a string/],
     ['{ "name": "other" }', /has the name "other", but its code has "own"/],
     ["[]", /must be an object/],
-  ])("that cannot be used (%s) keeps the plugin back, and says where", async (text, words) => {
+  ])("an invalid manifest (%s) prevents activation, and the message names the position", async (text, words) => {
     const workingDirectory = tempFolder({ "own.mjs": source("own"), "own.plugin.json": text });
     const { host } = await hostWith(["./own.mjs"], { workingDirectory });
     expect(host.plugins[0]!.state).toBe("failed");
     expect(host.plugins[0]!.diagnostics.map(({ message }) => message).join()).toMatch(words);
   });
 
-  test("that names a module which is not there is told with the folder", async () => {
+  test("a manifest that names a missing module is reported with the folder", async () => {
     const workingDirectory = tempFolder({ "p/package.json": JSON.stringify({ skillhost: { plugin: { main: "gone.js" } } }) });
     const { host } = await hostWith(["./p"], { workingDirectory });
     expect(found(host, "PLUGIN_NOT_FOUND")[0]!.message).toContain(join(workingDirectory, "p"));
   });
 });
 
-test("the tools for a workspace can be configured, and say what they cannot be", async () => {
+test("the workspace tools can be configured, and invalid values are reported", async () => {
   const workingDirectory = tempFolder();
   const elsewhere = tempFolder({ "far.txt": "Far away.\n" });
   const use = "skillhost/plugins/workspace-tools";

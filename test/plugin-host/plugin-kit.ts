@@ -8,7 +8,7 @@ import type { SourceSnapshot, ToolSource } from "../../src/tools/tool-source.ts"
 import { tempFolder } from "../skills/kit.ts";
 import { patience } from "../slowness.ts";
 
-/** A host over an empty folder with these plugins, ended after the test. */
+/** A host over an empty folder with these plugins, closed after the test. */
 export async function hostWith(plugins: TestHostOptions["plugins"], options: TestHostOptions = {}): Promise<TestHost> {
   const workingDirectory = options.workingDirectory ?? tempFolder();
   const kit = await createTestHost({ skillDirectories: [], watch: false, ...options, workingDirectory, plugins });
@@ -16,15 +16,15 @@ export async function hostWith(plugins: TestHostOptions["plugins"], options: Tes
   return kit;
 }
 
-/** Edits something and waits until the host has told what came of it for a plugin: by default, the first that it tells of. */
+/** Edits files and waits until the host reports a change of a plugin that meets the condition, by default the first. */
 export async function pluginsChanged(
   host: Host,
   edit: () => void,
   until: (change: PluginsChange) => boolean = () => true,
 ): Promise<PluginsChange> {
   await host.idle();
-  const told = new Promise<PluginsChange>((resolve, reject) => {
-    const limit = setTimeout(() => reject(new Error("The host has told of no change of a plugin.")), patience(10_000));
+  const reported = new Promise<PluginsChange>((resolve, reject) => {
+    const limit = setTimeout(() => reject(new Error("The host has reported no change of a plugin.")), patience(10_000));
     const listening = host.on("plugins.changed", (change) => {
       if (!until(change)) return;
       clearTimeout(limit);
@@ -33,14 +33,14 @@ export async function pluginsChanged(
     });
   });
   edit();
-  return told;
+  return reported;
 }
 
 export function found(host: Host, code: string): readonly Diagnostic[] {
   return host.diagnostics.filter((diagnostic) => diagnostic.code === code);
 }
 
-/** A tool source that publishes what it is told to. */
+/** A tool source whose snapshot the test replaces. */
 export function sourceOfTools(
   id: string,
   initial: readonly Tool[] = [],

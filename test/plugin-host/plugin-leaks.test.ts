@@ -8,7 +8,7 @@ import { hostWith } from "./plugin-kit.ts";
 const collectGarbage = (globalThis as { gc?: () => void }).gc;
 const reloads = rounds(24, 200);
 const step = reloads / 8;
-// Generous, for what the engine keeps for a while: the ballast of one generation alone is twice that.
+// A generous limit, because the engine frees some memory late: the ballast of one generation is twice as large.
 const bytesPerReload = 8 * 1024;
 
 const greedy = (n: number): string => `import { createServer } from "node:net";
@@ -37,7 +37,7 @@ export default definePlugin({
 });
 `;
 
-test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, and next to no memory`, {
+test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, and hardly any memory`, {
   timeout: patience(60_000),
 }, async () => {
   expect(collectGarbage).toBeTypeOf("function");
@@ -46,7 +46,7 @@ test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, 
   const counts = () => (globalThis as unknown as { pluginCounts: Record<string, number> }).pluginCounts;
   const freed: number[] = [];
   const watched = new FinalizationRegistry<number>((n) => freed.push(n));
-  // The engine lets go of compiled code only after it has gone unused through several collections.
+  // The engine frees compiled code only after several collections without a use.
   const heap = async (): Promise<number> => {
     if (!isSoak) return 0;
     for (let round = 0; round < 8; round++) {
@@ -67,7 +67,7 @@ test(`${reloads} reloads of a plugin leave no timer, socket or listener behind, 
   }
   await expect.poll(() => counts()).toEqual({ timers: 1, sockets: 1, listeners: 1, aborted: reloads });
   const growth = ((await heap()) - before) / (reloads - 2 * step);
-  // With few rounds the garbage of everything else counts for more than what a reload keeps.
+  // With few rounds, unrelated garbage outweighs the memory that a reload keeps.
   if (isSoak) expect(growth).toBeLessThan(bytesPerReload);
   const freedByNow = (): number => {
     collectGarbage?.();

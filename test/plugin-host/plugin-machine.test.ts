@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { tempFolder } from "../skills/kit.ts";
 import { hostWith } from "./plugin-kit.ts";
 
-/** A host with a plugin, and what the plugin got of it. */
+/** A host with a plugin, and the API that the plugin received. */
 async function withApi(
   options: Parameters<typeof hostWith>[1] = {},
 ): Promise<{ api: PluginApi; kit: Awaited<ReturnType<typeof hostWith>> }> {
@@ -23,23 +23,23 @@ async function withApi(
 
 const node = (code: string, cwd: string) => ({ command: process.execPath, args: ["-e", code], cwd, environment: {} });
 
-describe("what a plugin has of the machine", () => {
-  test("programs end with the host, with all that they started", async () => {
+describe("a plugin's access to the machine", () => {
+  test("programs and their children end with the host", async () => {
     const { api, kit } = await withApi();
     const started = await api.startProcess(node("setInterval(() => {}, 1000)", tempFolder()));
     if (started.kind !== "spawned") throw new Error(started.message);
     await kit.host.close();
     await expect(started.process.ended).resolves.toMatchObject({ signal: "SIGTERM" });
-    // Whoever starts one afterwards finds it ended.
+    // A program that is started after closing has already ended.
     expect(await api.startProcess(node("setInterval(() => {}, 1000)", tempFolder()))).toMatchObject({ kind: "failed-to-start" });
   });
 
-  test("a program that is not there is a value", async () => {
+  test("starting an unknown program returns an error as a value", async () => {
     const { api } = await withApi();
     expect(await api.startProcess({ command: "no-such-program", args: [], cwd: tempFolder() })).toMatchObject({ kind: "not-found" });
   });
 
-  test("files are replaced as a whole and keep their mode, and fetching gives a value for whatever happens", async () => {
+  test("files are replaced atomically and keep their mode, and fetching returns every failure as a value", async () => {
     const { api } = await withApi();
     const file = join(tempFolder({ "a.txt": "old" }), "a.txt");
     const { mode } = statSync(file);
@@ -53,15 +53,15 @@ describe("what a plugin has of the machine", () => {
   });
 });
 
-describe("what a plugin is told of sessions", () => {
-  test("where they work, what they may read, as it is now, and when they close", async () => {
+describe("a plugin's view of sessions", () => {
+  test("a plugin can read a session's current folders and is notified when it closes", async () => {
     const skills = tempFolder({ "s/SKILL.md": "---\nname: s\ndescription: A skill for a test.\n---\nBe.\n" });
     const [folder, other] = [tempFolder(), tempFolder()];
     const { api, kit } = await withApi({ workingDirectory: folder, sessionsDirectory: join(folder, "kept") });
     const closed: string[] = [];
     api.onSessionClosed((id) => void closed.push(id));
     api.onSessionClosed(async () => {
-      throw new Error("A listener that fails keeps nobody from being told.");
+      throw new Error("A listener that fails does not prevent others from being called.");
     });
     const session = await kit.host.createSession({ persist: false, additionalDirectories: ["sub", other] });
     expect(api.session(session.id)).toEqual({

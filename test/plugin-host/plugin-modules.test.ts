@@ -14,23 +14,26 @@ const source = (name: string, text: string) => `import { definePlugin } from "sk
 const text: string = ${JSON.stringify(text)};
 export default definePlugin({ name: ${JSON.stringify(name)}, activate: (api) => api.addTools({ name: "t", handler: () => text }) });
 `;
-// What a package that was built against another copy of skillhost has: the mark is what counts.
+// A package that was built against another copy of skillhost has only the mark of a plugin.
 const packaged = `export const plugin = { name: "packaged", activate: (api) => api.addTools({ name: "t", handler: () => "packaged" }), [Symbol.for("skillhost.plugin")]: true };\n`;
 
 describe("a plugin that is named by its module", () => {
-  test.each([["./plugins/local.ts"], ["./plugins/local"]])("is run from a file of the working directory: %s", async (specifier) => {
-    const workingDirectory = tempFolder({ "plugins/local.ts": source("local", "from a file") });
-    const { host, call } = await hostWith([specifier], { workingDirectory });
-    expect(host.plugins).toMatchObject([{ name: "local", specifier, state: "active", isBundled: false }]);
-    expect((await call("t")).textResultForLlm).toBe("from a file");
-  });
+  test.each([["./plugins/local.ts"], ["./plugins/local"]])(
+    "a plugin is loaded from a file of the working directory: %s",
+    async (specifier) => {
+      const workingDirectory = tempFolder({ "plugins/local.ts": source("local", "from a file") });
+      const { host, call } = await hostWith([specifier], { workingDirectory });
+      expect(host.plugins).toMatchObject([{ name: "local", specifier, state: "active", isBundled: false }]);
+      expect((await call("t")).textResultForLlm).toBe("from a file");
+    },
+  );
 
-  test("is run from an absolute path", async () => {
+  test("a plugin is loaded from an absolute path", async () => {
     const { call } = await hostWith([join(tempFolder({ "p.mts": source("local", "from afar") }), "p.mts")]);
     expect((await call("t")).textResultForLlm).toBe("from afar");
   });
 
-  test("is found as a package of the working directory, by its exports, and by a named export", async () => {
+  test("a plugin is loaded from a package of the working directory, by its exports and by a named export", async () => {
     const manifest = JSON.stringify({ name: "@some/plugin", type: "module", exports: { "./main": { import: "./lib/main.js" } } });
     const workingDirectory = tempFolder({
       "node_modules/@some/plugin/package.json": manifest,
@@ -49,7 +52,7 @@ describe("a plugin that is named by its module", () => {
     ["./two.ts", "PLUGIN_INVALID", "exports 2 plugins"],
     ["./throws.ts", "PLUGIN_ACTIVATION", "No key is set."],
     ["./hangs.ts", "PLUGIN_ACTIVATION", "longer than 0.5 seconds"],
-  ])("that cannot be had (%s) is told with %s, and the others stay", async (specifier, code, words) => {
+  ])("a plugin that cannot be loaded (%s) is reported with %s, and the others work", async (specifier, code, words) => {
     const workingDirectory = tempFolder({
       "empty.ts": "export const nothing = 1;\n",
       "two.ts": packaged.replace("plugin =", "a =") + packaged.replace("plugin =", "b ="),
@@ -65,12 +68,12 @@ describe("a plugin that is named by its module", () => {
     ]);
   });
 
-  test("must be a plugin or a specifier: the options say which is not", async () => {
+  test("an option that is neither a plugin nor a specifier is refused by position", async () => {
     await expect(hostWith([{ name: "x", activate() {} } as never])).rejects.toThrow("plugins[0] must be a plugin made with definePlugin");
   });
 });
 
-describe("a plugin that comes with skillhost", () => {
+describe("a plugin that is part of skillhost", () => {
   const bundled = definePlugin({
     name: "notes",
     activate: (api) => api.addTools({ name: "t", description: "For a test.", handler: () => "built in" }),
@@ -81,7 +84,7 @@ describe("a plugin that comes with skillhost", () => {
     throw Object.assign(new Error(missing), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
   };
 
-  test("is imported by the package's own name, and its tools are built-in ones", async () => {
+  test("a bundled plugin is imported by the package's own name, and its tools are built-in ones", async () => {
     const loader = createModuleLoader({ hostModules: {} });
     const plugins = ["skillhost/plugins/notes", "skillhost/plugins/other"];
     await using host = new PluginHost({ plugins, workingDirectory: tempFolder(), loader, log: silentLogger, importModule });
@@ -94,11 +97,11 @@ describe("a plugin that comes with skillhost", () => {
     expect(host.diagnostics).toMatchObject([{ code: "PLUGIN_NOT_FOUND", message: expect.stringContaining('no bundled plugin "other"') }]);
   });
 
-  test("is looked for in the package itself unless told otherwise", async () => {
+  test("a bundled plugin is resolved in the package itself by default", async () => {
     await expect(importBundled("skillhost/plugins/there-is-none")).rejects.toThrow();
   });
 
-  test("fails with its own words when it is there and what it needs is not", async () => {
+  test("a bundled plugin with a missing dependency fails with its own message", async () => {
     const importModule = () => Promise.reject(Object.assign(new Error("Cannot find package 'left-pad'"), { code: "ERR_MODULE_NOT_FOUND" }));
     const options = {
       workingDirectory: tempFolder(),

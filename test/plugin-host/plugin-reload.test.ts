@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { put, skillMd, tempFolder } from "../skills/kit.ts";
 import { found, hostWith, pluginsChanged } from "./plugin-kit.ts";
 
-/** What the plugins of a test did, where every generation of them finds it. */
+/** A record of the actions of a test's plugins, shared by all their generations. */
 interface Record_ {
   readonly said: string[];
   readonly waiting: (() => void)[];
@@ -21,7 +21,7 @@ function recorder(): { readonly key: string; readonly record: Record_ } {
   return { key, record };
 }
 
-/** The source of a plugin named `live`, with a tool `version` that tells which generation it is of. */
+/** The source of a plugin named `live`, with a tool `version` that returns its generation. */
 function source(key: string, version: string, { head = "", body = "", more = "" } = {}): string {
   return `import { definePlugin } from "skillhost";
 ${head}
@@ -52,7 +52,7 @@ async function open(
 }
 
 describe("a plugin that is named by its file", () => {
-  test("is replaced when that is saved: sessions have its tools and hooks from then on, and the old one ends", async () => {
+  test("a saved plugin is replaced: sessions use its new tools and hooks, and the old one ends", async () => {
     const { key, record } = recorder();
     const hook = (word: string) => ({ body: `api.addHooks({ onPostToolUse: () => ({ modifiedResult: "${word}" }) });` });
     const { host, says, save, live, session } = await open({ "live.ts": source(key, "1.0.0") });
@@ -84,7 +84,7 @@ describe("a plugin that is named by its file", () => {
     expect(record.said).toEqual(["activate 1.0.0", "activate 2.0.0", "dispose 1.0.0", "activate 3.0.0", "dispose 2.0.0"]);
   });
 
-  test("is replaced when something that it imports is saved, and not when it is touched", async () => {
+  test("a plugin is replaced when a file that it imports changes, and not when it is touched", async () => {
     const { key, record } = recorder();
     const text = (word: string): string => `export const word: string = ${JSON.stringify(word)};\n`;
     const importing = {
@@ -112,7 +112,7 @@ describe("a plugin that is named by its file", () => {
       (key: string) => source(key, "2.0.0", { body: "await new Promise(() => {});" }),
       "longer than 0.3 seconds",
     ],
-    ["is no plugin any more", () => "export const nothing = 1;\n", "exports no plugin"],
+    ["no longer exports a plugin", () => "export const nothing = 1;\n", "exports no plugin"],
     [
       "needs another skillhost",
       (key: string) => source(key, "2.0.0", { more: `engines: { skillhost: ">=99" },` }),
@@ -124,29 +124,32 @@ describe("a plugin that is named by its file", () => {
       "key",
     ],
     [
-      "requires what is not there",
+      "requires a missing plugin",
       (key: string) => source(key, "2.0.0", { more: `requires: { nowhere: "*" },` }),
       "no plugin has that name",
     ],
-  ])("that %s leaves the last good one serving, and says so; mended, it is replaced", async (_how, broken, words) => {
-    const { key, record } = recorder();
-    const workingDirectory = tempFolder({ "live.ts": source(key, "1.0.0") });
-    const { host, call } = await hostWith(["./live.ts"], { workingDirectory, watch: true, activationTimeout: 300 });
-    const save = (text: string): void => put(join(workingDirectory, "live.ts"), text);
-    const change = await pluginsChanged(host, () => save(broken(key)));
-    expect(change.failed).toMatchObject([{ name: "live", specifier: "./live.ts", lastGoodServes: true }]);
-    expect(change.failed[0]!.diagnostics.map(({ message }) => message).join()).toContain(words);
-    expect(host.plugins).toMatchObject([{ name: "live", version: "1.0.0", state: "active", stale: true, generation: 1 }]);
-    expect(host.diagnostics.filter(({ severity }) => severity === "error")).toHaveLength(1);
-    expect((await call("version")).textResultForLlm).toBe("1.0.0");
-    expect(record.said).not.toContain("dispose 1.0.0");
-    const mended = await pluginsChanged(host, () => save(source(key, "3.0.0")));
-    expect(mended.updated).toMatchObject([{ version: "3.0.0" }]);
-    expect([(await call("version")).textResultForLlm, host.diagnostics]).toEqual(["3.0.0", []]);
-    expect(record.said).toContain("dispose 1.0.0");
-  });
+  ])(
+    "a saved file that %s keeps the last working version active and is reported, and the fixed file replaces it",
+    async (_how, broken, words) => {
+      const { key, record } = recorder();
+      const workingDirectory = tempFolder({ "live.ts": source(key, "1.0.0") });
+      const { host, call } = await hostWith(["./live.ts"], { workingDirectory, watch: true, activationTimeout: 300 });
+      const save = (text: string): void => put(join(workingDirectory, "live.ts"), text);
+      const change = await pluginsChanged(host, () => save(broken(key)));
+      expect(change.failed).toMatchObject([{ name: "live", specifier: "./live.ts", lastGoodServes: true }]);
+      expect(change.failed[0]!.diagnostics.map(({ message }) => message).join()).toContain(words);
+      expect(host.plugins).toMatchObject([{ name: "live", version: "1.0.0", state: "active", stale: true, generation: 1 }]);
+      expect(host.diagnostics.filter(({ severity }) => severity === "error")).toHaveLength(1);
+      expect((await call("version")).textResultForLlm).toBe("1.0.0");
+      expect(record.said).not.toContain("dispose 1.0.0");
+      const fixed = await pluginsChanged(host, () => save(source(key, "3.0.0")));
+      expect(fixed.updated).toMatchObject([{ version: "3.0.0" }]);
+      expect([(await call("version")).textResultForLlm, host.diagnostics]).toEqual(["3.0.0", []]);
+      expect(record.said).toContain("dispose 1.0.0");
+    },
+  );
 
-  test("that was broken, or missing, at the start comes alive when it is mended, and so does what requires it", async () => {
+  test("a plugin that was broken or missing at the start is activated when it is fixed, and so are plugins that require it", async () => {
     const { key } = recorder();
     const needy = definePlugin({
       name: "needy",
@@ -170,7 +173,7 @@ describe("a plugin that is named by its file", () => {
     expect([await says("needy"), await says(), host.diagnostics]).toEqual(["here", "2.5.0", []]);
   });
 
-  test("is not replaced by what another, active one could not do with", async () => {
+  test("a plugin is not replaced by a version that an active plugin does not accept", async () => {
     const { key } = recorder();
     const needy = definePlugin({ name: "needy", requires: { live: "^1.0.0" }, activate() {} });
     const { host, says, save } = await open({ "live.ts": source(key, "1.0.0") }, ["./live.ts", needy]);
@@ -186,7 +189,7 @@ describe("a plugin that is named by its file", () => {
     expect(await says()).toBe("1.0.0");
   });
 
-  test("lets the calls that run on it end before it ends", async () => {
+  test("a replaced plugin ends only after the calls that run on it", async () => {
     const { key, record } = recorder();
     const slow = {
       body: `api.addTools({ name: "slow", description: "Waits.", handler: () => new Promise((resolve) => record.waiting.push(() => resolve("from 1"))) });`,
@@ -201,7 +204,7 @@ describe("a plugin that is named by its file", () => {
     await expect.poll(() => record.said).toContain("dispose 1.0.0");
   });
 
-  test("that throws when it is disposed of is told, and everything of it is disposed of all the same", async () => {
+  test("a plugin that throws in dispose is reported, and its other resources are disposed of", async () => {
     const { key, record } = recorder();
     const { host, says, save, live } = await open({
       "live.ts": source(key, "1.0.0", { body: `api.onDispose(() => { throw new Error("It will not end."); });` }),
@@ -213,7 +216,7 @@ describe("a plugin that is named by its file", () => {
     expect([await says(), record.said]).toEqual(["2.0.0", ["activate 1.0.0", "activate 2.0.0", "dispose 1.0.0"]]);
   });
 
-  test("whose file is gone serves on; put back as it was, nothing is wrong any more", async () => {
+  test("a plugin whose file was removed keeps running, and restoring the file clears the diagnostic", async () => {
     const { key } = recorder();
     const { host, says, save, workingDirectory } = await open({ "live.ts": source(key, "1.0.0") });
     const gone = await pluginsChanged(host, () => rmSync(join(workingDirectory, "live.ts")));
@@ -222,7 +225,7 @@ describe("a plugin that is named by its file", () => {
     expect([await says(), host.diagnostics]).toEqual(["1.0.0", []]);
   });
 
-  test("saved again while it is activated is activated as it was saved last", async () => {
+  test("a plugin that is saved during its activation is activated in its last version", async () => {
     const { key, record } = recorder();
     const hangs = { body: "await new Promise(() => {});" };
     const { host, says, save } = await open({ "live.ts": source(key, "1.0.0") });
@@ -238,8 +241,8 @@ describe("a plugin that is named by its file", () => {
   });
 });
 
-describe("what a plugin brings beside tools is replaced with it", () => {
-  test("skill directories, commands, agents and model providers", async () => {
+describe("other contributions of a replaced plugin", () => {
+  test("skill directories, commands, agents and model providers are replaced", async () => {
     const { key } = recorder();
     const brings = (word: string): { body: string } => ({
       body: `
@@ -261,11 +264,11 @@ describe("what a plugin brings beside tools is replaced with it", () => {
     expect(await state()).toEqual([["s2"], ["s2"], "two", ["two"]]);
   });
 
-  test("a runner: the tools of skills that it made are made anew by the next, before it ends", async () => {
+  test("a replaced runner creates the tools of its skills again before the old one ends", async () => {
     const { key, record } = recorder();
     const runs = (word: string): { body: string } => ({
       body: `api.addToolRunner({ extensions: [".tale"], load: async (file, { skill, generation }) => ({
-        tools: [api.createTool({ name: "tale", description: "Tells.", handler: () => "${word}" }, { ofSkill: { name: skill.name, file }, generation: "${word}" })],
+        tools: [api.createTool({ name: "tale", description: "Returns the word.", handler: () => "${word}" }, { ofSkill: { name: skill.name, file }, generation: "${word}" })],
         files: new Set([file]), diagnostics: [] }) });`,
     });
     const workingDirectory = tempFolder({
@@ -285,7 +288,7 @@ describe("what a plugin brings beside tools is replaced with it", () => {
   });
 });
 
-test("a host that does not watch looks when it is told to, and tries again what failed", async () => {
+test("a host that does not watch checks plugins on reload, and retries failed ones", async () => {
   const { key, record } = recorder();
   const workingDirectory = tempFolder({
     "live.ts": source(key, "1.0.0", { body: `if (!record.said.includes("ready")) throw new Error("Not yet.");` }),
@@ -316,7 +319,7 @@ test("sessions that begin at the same time share one activation", async () => {
   expect([runs, sessions.length]).toEqual([1, 5]);
 });
 
-test("a host that closes while a plugin is being replaced waits for nothing, and leaves nothing of it behind", async () => {
+test("a host that closes during a replacement does not wait for it, and leaves nothing of it behind", async () => {
   const { key, record } = recorder();
   const hangs = { body: "await new Promise(() => {});" };
   const { host, save } = await open({ "live.ts": source(key, "1.0.0") });

@@ -2,7 +2,7 @@ import { definePlugin, type Plugin } from "skillhost";
 import { describe, expect, test } from "vitest";
 import { found, hostWith } from "./plugin-kit.ts";
 
-/** Plugins by what they require, and the order in which they were activated. */
+/** Creates plugins with requirements and records the order of their activation. */
 function kit() {
   const order: string[] = [];
   const make = (name: string, version: string | undefined, requires: Record<string, string> = {}, fails?: string): Plugin =>
@@ -19,7 +19,7 @@ function kit() {
 }
 
 describe("a plugin that requires others", () => {
-  test("is activated after them, wherever they are named, and disposed of before them", async () => {
+  test("a plugin is activated after the plugins that it requires, in whatever order they are named, and disposed of before them", async () => {
     const { order, make } = kit();
     const ended: string[] = [];
     const makeEnding = (name: string, version: string, requires: Record<string, string>): Plugin =>
@@ -52,7 +52,7 @@ describe("a plugin that requires others", () => {
     [undefined, "^1.0.0", "it does not declare a version"],
     ["one", "^1.0.0", 'its version "one" is not a valid semantic version'],
     ["1.0.0", "newest", '"newest" is not a valid semver range'],
-  ])("is refused with the version and the range that did not meet: %s, %s", async (version, range, words) => {
+  ])("a plugin is refused with the version and the range that do not match: %s, %s", async (version, range, words) => {
     const { order, make } = kit();
     const { host } = await hostWith([make("top", "1.0.0", { base: range }), make("base", version)]);
     expect(order).toEqual(["base"]);
@@ -64,13 +64,13 @@ describe("a plugin that requires others", () => {
     [undefined, "*"],
     ["2.0.0-beta.1", "^2.0.0-alpha"],
     ["v1.2.3", "1.x"],
-  ])("takes version %s for %s", async (version, range) => {
+  ])("version %s satisfies %s", async (version, range) => {
     const { make } = kit();
     const { host } = await hostWith([make("top", "1.0.0", { base: range }), make("base", version)]);
     expect(host.diagnostics).toEqual([]);
   });
 
-  test("is told what to add when there is no such plugin, by its specifier where it comes with skillhost", async () => {
+  test("the error for a missing plugin names what to add, by its specifier if it is part of skillhost", async () => {
     const { order, make } = kit();
     const { host } = await hostWith([make("a", "1.0.0", { nowhere: "^1.0.0" }), make("b", "1.0.0", { "workspace-tools": "^1.0.0" })]);
     const messages = found(host, "PLUGIN_REQUIRES").map(({ message }) => message);
@@ -79,7 +79,7 @@ describe("a plugin that requires others", () => {
     expect(order).toEqual([]);
   });
 
-  test("quotes why what it requires was not activated, as far as that goes", async () => {
+  test("the error quotes why a required plugin was not activated, up to a limit", async () => {
     const { order, make } = kit();
     const plugins = [
       make("top", "1.0.0", { middle: "*" }),
@@ -93,13 +93,13 @@ describe("a plugin that requires others", () => {
     for (const { message } of [top!, middle!]) expect(message).toContain("No key is set.");
   });
 
-  test("quotes that what it requires could not even be loaded, by what that was named by", async () => {
+  test("the error quotes that a required plugin could not be loaded, by its specifier", async () => {
     const { make } = kit();
     const { host } = await hostWith([make("top", "1.0.0", { base: "*" }), "./base.ts"]);
     expect(found(host, "PLUGIN_REQUIRES")[0]!.message).toContain('No plugin found at "./base.ts"');
   });
 
-  test("and is required by it in turn is refused with the way around, and the others go on", async () => {
+  test("plugins that require each other are refused with the cycle, and the others work", async () => {
     const { order, make } = kit();
     const plugins = [make("a", "1.0.0", { b: "*" }), make("b", "1.0.0", { c: "*" }), make("c", "1.0.0", { a: "*" }), make("d", "1.0.0")];
     const { host } = await hostWith([...plugins, make("self", "1.0.0", { self: "*" })]);
@@ -109,13 +109,13 @@ describe("a plugin that requires others", () => {
     ).toEqual(["a: a → b → c → a", "b: a → b → c → a", "c: a → b → c → a", "self: self → self"]);
   });
 
-  test("must say so by texts", () => {
+  test("the names and ranges of required plugins must be strings", () => {
     expect(() => definePlugin({ name: "a", requires: { b: 1 } as never, activate() {} })).toThrow('requires["b"] must be a semver range');
     expect(() => definePlugin({ name: "a", engines: [] as never, activate() {} })).toThrow("engines must be an object");
   });
 });
 
-test("a plugin whose code needs another skillhost is refused with both versions", async () => {
+test("a plugin that requires another version of skillhost is refused with both versions", async () => {
   const plugin = definePlugin({ name: "old", engines: { skillhost: "<0.0.1" }, activate() {} });
   const { host } = await hostWith([plugin]);
   expect(found(host, "PLUGIN_ENGINE")).toMatchObject([

@@ -11,7 +11,7 @@ import { found, hostWith } from "./plugin-kit.ts";
 const own = (bundle: string) => ({ pluginDataDirectory: join(tempFolder(), bundle) });
 
 describe("a bundle that a host names", () => {
-  test("brings skills, agents, commands, hooks and servers as any plugin does", async () => {
+  test("a bundle adds skills, agents, commands, hooks and servers like any plugin", async () => {
     const folder = fixture("claude");
     const { host, session } = await hostWith([folder], own("claude"));
     expect(host.plugins).toMatchObject([
@@ -40,7 +40,7 @@ describe("a bundle that a host names", () => {
     ]);
   });
 
-  test("decides about calls with the programs of its hooks", async () => {
+  test("the hook programs of a bundle decide about calls", async () => {
     const tools = ["bash", "create", "view"].map((name) => ({ name, parameters: { type: "object" }, handler: () => "ran" }));
     const { host } = await hostWith([fixture("claude")], own("claude"));
     const session = await host.createSession({ tools, onPermissionRequest: approveAll });
@@ -54,12 +54,12 @@ describe("a bundle that a host names", () => {
     expect(await of("create", { path: "secret.txt", file_text: "x" })).toContain("Secrets stay as they are (Write).");
   });
 
-  test("has no hooks where its configuration says so", async () => {
+  test("a bundle has no hooks if its configuration disables them", async () => {
     const { host } = await hostWith([{ use: fixture("claude"), config: { hooks: false } }], own("claude"));
     expect(host.plugins).toMatchObject([{ state: "active", hooks: [] }]);
   });
 
-  test("gets what its client would ask a person for from the configuration", async () => {
+  test("a bundle gets from the configuration what its client would ask the user for", async () => {
     const { host } = await hostWith(
       [{ use: fixture("claude"), config: { hooks: false, settings: { host: "house.example" } } }],
       own("claude"),
@@ -67,7 +67,7 @@ describe("a bundle that a host names", () => {
     expect(host.listServers()).toMatchObject([{ name: "ledger" }, { name: "asks", status: expect.not.stringMatching("not_configured") }]);
   });
 
-  test("may be an installed package, whose code is asked for a plugin only when it has no manifest", async () => {
+  test("an installed package may be a bundle, and its code is asked for a plugin only if it has no manifest", async () => {
     const workingDirectory = tempFolder({
       "node_modules/house/package.json": '{"name":"house","version":"1.0.0","main":"./index.js"}',
       "node_modules/house/index.js": "throw new Error('never run');",
@@ -79,7 +79,7 @@ describe("a bundle that a host names", () => {
     expect(host.skills.map(({ name }) => name)).toEqual(["dust"]);
   });
 
-  test("that is refused is a failed plugin, and says why at its place", async () => {
+  test("a refused bundle is a failed plugin with the reason and its position", async () => {
     const folder = tempFolder({ ".claude-plugin/plugin.json": '{\n  "name": "Not A Name"\n}' });
     const { host } = await hostWith([folder], own("refused"));
     expect(host.plugins).toMatchObject([{ state: "failed" }]);
@@ -87,7 +87,7 @@ describe("a bundle that a host names", () => {
     expect(found(host, "PLUGIN_INVALID")).toHaveLength(1);
   });
 
-  test("puts its context before a new conversation, and its command in the place of a message", async () => {
+  test("a bundle adds its context before a new conversation, and its command replaces a message", async () => {
     const chat = fakeChat("Sunny.");
     const { host } = await hostWith([{ use: fixture("gemini"), config: { hooks: false } }], own("gemini"));
     const session = await host.createSession({ persist: false, chatModel: chat });
@@ -97,7 +97,7 @@ describe("a bundle that a host names", () => {
     expect(texts.at(-1)).toContain("Say how the weather in Rome will be");
   });
 
-  test("has its skills know where it lies", async () => {
+  test("skills of a bundle know its folder", async () => {
     const folder = fixtureCopy("claude");
     put(
       join(folder, "skills/run/SKILL.md"),
@@ -115,7 +115,7 @@ describe("a bundle that a host names", () => {
     expect(await bodyOf("alone")).toContain("Run ${CLAUDE_PLUGIN_ROOT}/x.sh.");
   });
 
-  test("has its skills loaded again when they are saved, and itself when its files are", async () => {
+  test("skills of a bundle are reloaded when they are saved, and the bundle when its files are", async () => {
     const folder = fixtureCopy("claude");
     const { host } = await hostWith([folder], { ...own("claude"), watch: true });
     put(join(folder, "skills/polish/SKILL.md"), skillMd("polish"));
@@ -135,7 +135,7 @@ describe("bundles that a session names", () => {
   const given = (directories: readonly string[], more = {}) =>
     loadSessionBundles(directories, { ...optionsIn(tempFolder()), signal, ...more });
 
-  test("come below what the session says itself", () => {
+  test("bundles rank below the session's own options", () => {
     const bundles = given([fixture("claude"), fixture("copilot"), fixture("cursor")]);
     const hook = () => undefined;
     const options = bundles.addTo({
@@ -154,19 +154,19 @@ describe("bundles that a session names", () => {
     expect(options.model).toBe("m");
   });
 
-  test("a refused one brings nothing but its diagnostics", () => {
+  test("a refused bundle contributes only its diagnostics", () => {
     const bundles = given([join(tempFolder(), "gone")]);
     expect(bundles.addTo({})).toEqual({});
     expect(bundles.diagnostics).toMatchObject([{ code: "BUNDLE_UNREADABLE" }]);
   });
 
-  test("hooks may be off, which is told", () => {
+  test("disabled hooks are reported", () => {
     const bundles = given([fixture("claude")], { hooks: "off" });
     expect(bundles.addTo({}).hooks).toBeUndefined();
     expect(bundles.diagnostics.map(({ code }) => code)).toContain("BUNDLE_HOOKS_OFF");
   });
 
-  test("work in a session", async () => {
+  test("bundles work in a session", async () => {
     const { host } = await hostWith([], {});
     const folder = fixture("gemini");
     const tools = [{ name: "create", parameters: { type: "object" }, handler: () => "ran" }];

@@ -13,8 +13,8 @@ async function sessionOver(activate: (api: PluginApi) => void, options: SessionO
   return { host, session };
 }
 
-describe("a plugin's commands", () => {
-  test("run by name with what stands after it, told by events, and give what they give", async () => {
+describe("the commands of a plugin", () => {
+  test("a command runs by name with the text after it, is reported by events, and returns its result", async () => {
     const { session } = await sessionOver((api) => {
       api.addCommand({
         name: "deploy",
@@ -36,7 +36,7 @@ describe("a plugin's commands", () => {
     });
   });
 
-  test("stand before the model: a message that calls one up is not answered, unless the command gives a text for it", async () => {
+  test("a message that invokes a command is not answered by the model unless the command returns a prompt", async () => {
     const chat = fakeChat("Understood.");
     const done: string[] = [];
     const { session } = await sessionOver(
@@ -56,7 +56,7 @@ describe("a plugin's commands", () => {
     expect((await session.sendAndWait("/unknown thing")).content).toBe("Understood.");
   });
 
-  test("that fail fail the message, and are told by their name", async () => {
+  test("a command that fails rejects the message, and the error names the command", async () => {
     const { session } = await sessionOver(
       (api) => {
         api.addCommand({ name: "break", handler: () => Promise.reject(new Error("out of paper")) });
@@ -70,7 +70,7 @@ describe("a plugin's commands", () => {
     await expect(session.sendAndWait("/break")).rejects.toThrow("out of paper");
   });
 
-  test("end with the session, and with their signal", async () => {
+  test("a command ends with the session or with its signal", async () => {
     const signals: AbortSignal[] = [];
     const { session } = await sessionOver((api) => {
       api.addCommand({
@@ -93,7 +93,7 @@ describe("a plugin's commands", () => {
   });
 });
 
-describe("a plugin's model provider", () => {
+describe("the model provider of a plugin", () => {
   const echoing = (made: unknown[]): ((options: { readonly model: string }) => Promise<ChatModel>) => {
     return async (options) => {
       made.push(options);
@@ -101,7 +101,7 @@ describe("a plugin's model provider", () => {
     };
   };
 
-  test("makes the models of sessions that name it, once for a model, with the session's options", async () => {
+  test("a provider creates the models of sessions that name it, once for each model, with the session's options", async () => {
     const made: unknown[] = [];
     const provider = { type: "local", gpu: 1 };
     const { session } = await sessionOver((api) => api.addModelProvider("local", echoing(made)), { model: "tiny", provider });
@@ -112,7 +112,7 @@ describe("a plugin's model provider", () => {
     expect((await session.sendAndWait("And now?")).content).toBe("I am large.");
   });
 
-  test("that is not there is refused by name, and its trouble is the model's", async () => {
+  test("an unknown provider is refused by name, and an error of a provider is an error of the model", async () => {
     const { host, session } = await sessionOver(
       (api) => {
         api.addModelProvider("broken", () => Promise.reject(new Error("no weights")));
@@ -129,19 +129,19 @@ describe("a plugin's model provider", () => {
     await expect(session.sendAndWait("Hi.")).rejects.toThrow("not a chat model");
   });
 
-  test("cannot take the name of the host's own", async () => {
+  test("a provider cannot take the name of the host's own", async () => {
     const { host } = await sessionOver((api) => api.addModelProvider("openai", echoing([])));
     expect(host.plugins).toMatchObject([{ state: "failed" }]);
   });
 });
 
-describe("a plugin's agent", () => {
-  test("that is none fails its plugin, and the message names the field", async () => {
+describe("the agents of a plugin", () => {
+  test("an invalid agent fails its plugin, and the message names the field", async () => {
     const { host } = await sessionOver((api) => api.addAgent({ name: "a", tools: "view" as never }));
     expect(host.plugins[0]?.diagnostics[0]?.message).toContain("agent.tools must be an array of strings");
   });
 
-  test("can be given tasks by a model", async () => {
+  test("a model can give tasks to an agent of a plugin", async () => {
     const chat = fakeChat(
       { calls: [{ name: "task", args: { agent_type: "helper", description: "Help", prompt: "Help.", mode: "sync" } }] },
       "Helped.",
@@ -158,8 +158,8 @@ describe("a plugin's agent", () => {
   });
 });
 
-describe("a plugin's tool source", () => {
-  test("brings prompts and resources as well, as the plugin's, and they follow it", async () => {
+describe("the tool source of a plugin", () => {
+  test("a source adds prompts and resources of the plugin, and they follow the plugin", async () => {
     const source = sourceOfTools("live");
     const { session } = await sessionOver((api) => api.addToolSource(source));
     expect(session.listPrompts()).toEqual([]);

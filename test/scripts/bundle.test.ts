@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import * as nodeModule from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { rolldown } from "rolldown";
@@ -173,4 +173,44 @@ test("compiled code is kept in the user's cache folder where Node.js can do that
   ];
   expect(new Set(answers)).toEqual(new Set([manifest.version]));
   expect([usual!, off!, disabled!].map(isKept)).toEqual(["enableCompileCache" in nodeModule, false, false]);
+});
+
+/** The packages in files of their own, and the native libraries, that a run loads. */
+async function loadedBy(project: string, ...args: string[]): Promise<{ readonly loaded: readonly string[]; readonly stdout: string }> {
+  const hook = join(place, "loaded.cjs");
+  const report = join(place, "loaded.json");
+  const kept = "Object.keys(require.cache).filter((file) => /\\.(cjs|node)$/.test(file) && file !== __filename)";
+  writeFileSync(hook, `process.on("exit", () => require("node:fs").writeFileSync(${JSON.stringify(report)}, JSON.stringify(${kept})));`);
+  const command = ["--require", hook, join(dist, "cli/bin.js"), "--trust", ...args];
+  const { stdout } = await run(process.execPath, command, { cwd: project, env });
+  const loaded = JSON.parse(readFileSync(report, "utf8")) as string[];
+  return { stdout, loaded: loaded.map((file) => /^[\w-]*/.exec(basename(file))![0]).sort() };
+}
+
+test("a package that is part of the build is loaded by the first call of its functions", async () => {
+  const project = writeSkill(
+    "plain",
+    'import { defineTool } from "skillhost";\nexport default defineTool("plain", { handler: () => 1 });\n',
+  );
+  const skill = join(project, "skills/plain");
+  expect((await loadedBy(project, "list")).loaded).toEqual(["transform"]);
+
+  writeFileSync(join(skill, "SKILL.md"), "---\nname: &name plain\ndescription: >-\n  Is folded\n  twice.\nalias: *name\n---\nUse it.\n");
+  writeFileSync(join(skill, "skill.json"), '{ "name": "plain", "engines": { "skillhost": ">=0.0.1" } }');
+  const parameters = { type: "object", properties: { text: { type: "string", pattern: "^(a+)+$" } } };
+  const tool = `export const SCHEMA = { name: "plain", parameters: ${JSON.stringify(parameters)} };\nexport const execute = () => "Done.";\n`;
+  writeFileSync(join(skill, "tools/plain.ts"), tool);
+  const listed = await loadedBy(project, "list", "--skills", "skills/*");
+  expect(listed.loaded).toEqual(["semver", "tinyglobby", "transform", "yaml"]);
+  expect(listed.stdout).toContain("Is folded twice.");
+  const called = await loadedBy(project, "call", "plain", '{"text":"aaa"}', "--yes");
+  expect(called.loaded).toEqual(["re2js", "semver", "transform", "yaml"]);
+  expect(called.stdout).toBe("Done.\n");
+});
+
+test("what shows whether a file is a script is loaded for files that may be one", async () => {
+  const project = writeSkill("script", "console.log('A script for people.');\n");
+  const { loaded, stdout } = await loadedBy(project, "list", "--json");
+  expect(loaded.filter((name) => name === "parser")).toHaveLength(1);
+  expect(stdout).toContain("TOOL_FILE_SCRIPT");
 });

@@ -195,7 +195,11 @@ test("tool search finds deferred tools, which the model calls in its next reques
   const environment = createTestEnvironment(sourceOf("mcp", "s", ...tools, { name: "get_invoice", handler: () => "No. 7" }));
   const session = openSession(environment, { chatModel: chat, excludedTools: agentTools });
   await session.sendAndWait("Get my invoice.");
-  const told = chat.requests.map((request) => request.tools?.map(({ name }) => name));
-  expect(told).toEqual([["tool_search_tool_regex"], ["tool_search_tool_regex", "get_invoice"], ["tool_search_tool_regex", "get_invoice"]]);
+  const offered = chat.requests.map((request) => request.tools?.map(({ name }) => name));
+  expect(offered).toEqual([
+    ["tool_search_tool_regex"],
+    ["tool_search_tool_regex", "get_invoice"],
+    ["tool_search_tool_regex", "get_invoice"],
+  ]);
   expect(chat.requests[2]?.messages.at(-1)).toMatchObject({ role: "tool", content: "No. 7" });
 });

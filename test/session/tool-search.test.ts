@@ -10,7 +10,7 @@ const tools = [
   { name: "github-list_issues", description: "Lists the issues of a repository.\nWith labels." },
   { name: "github-get_issue", description: "One issue, whole." },
   { name: "billing-get_invoice", description: "Fetches an Invoice by its number." },
-  { name: "weather", description: "Tells the WEATHER for a city; not about an issue." },
+  { name: "weather", description: "Reports the WEATHER of a city; not about an issue." },
   { name: "bare" },
 ];
 const catalogOf = (...definitions: { name: string; description?: string }[]): ToolCatalog =>

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createHttpHandler } from "../../src/skills/handlers/command-and-http.ts";
+import { createHttpHandler } from "../../src/skills/handlers/tool-handler.ts";
 
 const requested: string[] = [];
 const server = createServer((request, response) => {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../src/base/logger.ts";
-import type { ToolUnit } from "../../src/skills/load/stage-tool.ts";
-import { Retirement } from "../../src/skills/store/disposal.ts";
+import { type ToolUnit, UnitRetirement } from "../../src/skills/load/stage-tool.ts";
 
 function unit(retired: Promise<readonly Error[]>, abandon: () => Promise<readonly Error[]> = async () => []): ToolUnit {
   return {
@@ -27,7 +26,7 @@ const logged = () => {
 
 test("retirement waits for retired generations and reports disposers that failed", async () => {
   const { lines, log } = logged();
-  const retirement = new Retirement(log);
+  const retirement = new UnitRetirement(log);
   retirement.retire([unit(Promise.resolve([new Error("bad disposer")]))]);
   await retirement.ended(10_000);
   expect(lines).toEqual(["A disposer of a replaced tool failed."]);
@@ -35,7 +34,7 @@ test("retirement waits for retired generations and reports disposers that failed
 
 test("a call that never ends is abandoned after the grace period, and its tool's resources are closed", async () => {
   const { lines, log } = logged();
-  const retirement = new Retirement(log);
+  const retirement = new UnitRetirement(log);
   let isClosed = false;
   const abandon = async (): Promise<readonly Error[]> => {
     isClosed = true;

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { checkSchema } from "../../src/tools/schema/check-schema.ts";
@@ -356,6 +357,51 @@ describe("checkSchema", () => {
 
   test("checkSchema accepts output schemas of any type", () => {
     expect(codes({ type: "array" }, { of: "output" })).toEqual([]);
+  });
+
+  // An unknown keyword of any name takes a schema to its full check, which the check of simple schemas must agree with.
+  test("checkSchema reports the same about a schema with and without a keyword that does not exist", () => {
+    const values: unknown[] = [
+      ...["string", "object", "date", "", 0, 1, -1, 1.5, 1e300, true, false, null, [], ["a"], ["a", "a"], ["string", "null"]],
+      ...[
+        [{}, true],
+        [[]],
+        [null, 1],
+        [1, 1],
+        [{ a: 1 }],
+        {},
+        { a: {} },
+        { a: [] },
+        { a: { type: "no" } },
+        [{ type: 1 }],
+        [{ a: 1 }, { a: 1 }],
+      ],
+    ];
+    const keywords = [
+      ...["type", "enum", "const", "default", "title", "description", "format", "$comment", "examples", "required", "items", "not"],
+      ...["properties", "additionalProperties", "propertyNames", "contains", "anyOf", "oneOf", "allOf", "if", "then", "$defs", "pattern"],
+      ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"],
+      ...["minProperties", "maxProperties", "uniqueItems", "deprecated", "readOnly", "writeOnly", "nullable", "$ref", "$id", "$schema"],
+    ];
+    const dialects = ["https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-07/schema#"];
+    const agree = (schema: object): void => {
+      expect(checkSchema(schema, { of: "output" })).toEqual(checkSchema({ ...schema, "x-unknown": 1 }, { of: "output" }));
+    };
+    for (const keyword of keywords)
+      for (const value of values) for (const $schema of [undefined, ...dialects]) agree({ ...($schema && { $schema }), [keyword]: value });
+    const schema = fc.letrec<{ schema: JsonSchema }>((tie) => ({
+      schema: fc.dictionary(
+        fc.constantFrom(...keywords),
+        fc.oneof({ maxDepth: 3 }, fc.constantFrom(...values), tie("schema"), fc.array(tie("schema"), { maxLength: 2 })),
+        { maxKeys: 4 },
+      ),
+    })).schema;
+    fc.assert(
+      fc.property(schema, schema, fc.option(fc.constantFrom(...dialects), { nil: undefined }), (part, other, $schema) => {
+        agree({ type: "object", properties: { part, other }, ...($schema && { $schema }) });
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   test("checkSchema survives schemas that cannot be read", () => {

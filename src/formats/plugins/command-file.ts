@@ -1,6 +1,7 @@
 import { parse, TomlError } from "smol-toml";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { expandPrompt, parsePromptFile } from "../skills/prompt-file.ts";
+import { expandPrompt } from "../skills/expand-prompt.ts";
+import { parsePromptFile } from "../skills/prompt-file.ts";
 import { fileTooLarge, maxDocumentBytes, maxJsonBytes } from "../text/limits.ts";
 
 /** A command file: a prompt that replaces the user's input. */

@@ -3,8 +3,7 @@ import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { maxFrontMatterLength } from "../text/limits.ts";
 import { parseYaml } from "../text/parse-yaml.ts";
 import { findFrontMatterBlock } from "./front-matter.ts";
-import type { SkillDocumentPlace } from "./skill-document.ts";
-import { nameFaults } from "./skill-name.ts";
+import { nameFaults, type SkillDocumentPlace } from "./skill-document.ts";
 import { createTextReport } from "./text-report.ts";
 
 const maxBodyLines = 500;

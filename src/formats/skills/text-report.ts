@@ -28,12 +28,17 @@ export function createTextReport(text: string, file?: string): TextReport {
   };
 }
 
-// Line starts are computed once and searched by bisection, so that many faults cost a single pass.
+// Line starts are computed once, as far as they are needed, and searched by bisection, so that many faults cost a single pass.
 function createPositions(text: string): (offset: number) => Position {
-  let starts: number[] | undefined;
+  const starts = [0];
+  let searched = 0;
   return (offset) => {
-    starts ??= lineStarts(text);
     const at = Math.min(Math.max(0, offset), text.length);
+    while (searched <= at) {
+      const end = text.indexOf("\n", searched);
+      if (end !== -1) starts.push(end + 1);
+      searched = end === -1 ? Number.POSITIVE_INFINITY : end + 1;
+    }
     let low = 0;
     for (let high = starts.length; high - low > 1; ) {
       const middle = (low + high) >> 1;
@@ -42,10 +47,4 @@ function createPositions(text: string): (offset: number) => Position {
     }
     return { line: low + 1, column: at - starts[low]! + 1 };
   };
-}
-
-function lineStarts(text: string): number[] {
-  const starts = [0];
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
-  return starts;
 }

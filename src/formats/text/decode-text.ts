@@ -24,9 +24,11 @@ function utf16Mark(bytes: Uint8Array): "utf-16le" | "utf-16be" | undefined {
   return undefined;
 }
 
+const strictDecoder = new TextDecoder("utf-8", { fatal: true });
+
 function decodeUtf8(bytes: Uint8Array, warn: Warn): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return strictDecoder.decode(bytes);
   } catch {
     // Not UTF-8: the fatal decoder throws without a position. A streaming decoder accepts a prefix that ends inside a
     // character, so the longest valid prefix is found by bisection; the start of the invalid character is at most three bytes

@@ -1,11 +1,11 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { isDeclaredHost, type SkillPermissions } from "../../formats/skills/skill-permissions.ts";
+import { isDeclaredHost, type SkillPermissions } from "../../formats/skills/skill-manifest.ts";
 import type { ToolHandlerSpec } from "../../formats/skills/tool-handler-spec.ts";
 import type { ToolJson } from "../../formats/skills/tool-json.ts";
 import type { CallReach, PermissionRequest, ToolContext } from "../../tools/tool.ts";
 import type { ToolRights } from "../load/skill-definitions.ts";
-import { httpReach, programReach } from "./command-and-http.ts";
 import { type Arguments, fillElement, fillElements, fillVisibleAddress, scriptPlaceholder } from "./fill-template.ts";
+import { httpReach, programReach } from "./tool-handler.ts";
 
 type DeclarativeSpec = Extract<ToolHandlerSpec, { kind: "command" | "http" }>;
 

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
-import { expandPrompt } from "../../formats/skills/prompt-file.ts";
+import { expandPrompt } from "../../formats/skills/expand-prompt.ts";
 import { type CheckedTree, readTextFile } from "../../io/read-bounded.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { createFileResources } from "../prompts/resource-list.ts";

@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { realpathSync, type Stats } from "node:fs";
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { judgeRange } from "../../base/version-range.ts";
@@ -18,7 +18,7 @@ import { createSkill } from "./create-skill.ts";
 import { type Generation, losesSomething } from "./judge-reload.ts";
 import { readSkill, type SkillText } from "./read-skill.ts";
 import { type HeldTool, judgeTools, type SkillStanding } from "./skill-definitions.ts";
-import { isSkillFolder } from "./skill-path.ts";
+import { isSkillFolder, viewFolder } from "./skill-path.ts";
 import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
 import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
 import { isScript } from "./tool-module.ts";
@@ -40,6 +40,11 @@ export type Staged =
       readonly replaced: readonly ToolUnit[];
       /** The checked view of the folder, if it was checked; must be released. */
       readonly view?: FolderView | undefined;
+      /**
+       * The states of the listed folders, if they and the files that were seen are all that the outcome depends on: an equal state of
+       * these means an equal outcome.
+       */
+      readonly listed?: ReadonlyMap<string, Stats> | undefined;
     } & TrustFindings)
   | ({
       readonly kind: "rejected";
@@ -65,8 +70,8 @@ interface LoadSkillOptions {
   readonly listing: FolderListing;
   /** Called when a resource list of one of the skill's modules was replaced. */
   onResourcesChanged?(): void;
-  /** Called for each text file that was read, with its content, and its hash if known. */
-  seen(file: string, bytes: Uint8Array, hash?: string): void;
+  /** Called for each text file that was read, with its content, its state before it was read, and its hash, where known. */
+  seen(file: string, bytes: Uint8Array, stats?: Stats, hash?: string): void;
   /** Decides what may be loaded. Absent: everything may. */
   readonly trust?: SkillTrust | undefined;
   /** Decides which definitions of tools are offered. */
@@ -84,16 +89,17 @@ export async function loadSkill(
   changed: ReadonlySet<string>,
   options: LoadSkillOptions,
 ): Promise<Staged> {
+  const now = viewFolder(folder);
   const admission = options.trust?.admit(folder);
-  if (admission === undefined) return stageSkill(folder, before, changed, options);
+  if (admission === undefined) return stageSkill(folder, before, changed, { ...options, listed: now });
   const { state: trust, diagnostics, files } = admission;
   if (admission.kind === "refused")
     return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust, isUntrusted: true } : { kind: "absent" };
   let isTaken = false;
   try {
     const { view, guard, tree } = admission;
-    const seen = (file: string, bytes: Uint8Array): void => options.seen(file, bytes, view?.hashOf(file));
-    const staged = await stageSkill(folder, before, changed, { ...options, seen, admission, view, guard, tree });
+    const seen = (file: string, bytes: Uint8Array, stats?: Stats): void => options.seen(file, bytes, stats, view?.hashOf(file));
+    const staged = await stageSkill(folder, before, changed, { ...options, seen, admission, listed: view ?? now, view, guard, tree });
     isTaken = staged.kind === "ready";
     return staged.kind === "absent" ? staged : { ...staged, trust };
   } finally {
@@ -104,6 +110,8 @@ export async function loadSkill(
 
 interface StageOptions extends LoadSkillOptions {
   readonly admission?: Admission;
+  /** The folder as listed a moment ago, for what is read before any code runs. */
+  readonly listed?: FolderView | undefined;
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
   readonly tree?: CheckedFolder | undefined;
@@ -115,18 +123,18 @@ async function stageSkill(
   changed: ReadonlySet<string>,
   options: StageOptions,
 ): Promise<Staged> {
-  const { admission, ...context } = options;
+  const { admission, listed: shown, ...context } = options;
   const { view, tree } = context;
   const extensions = options.runners.flatMap((runner) => runner.extensions);
-  const text = readSkill(folder, options.seen, extensions, options.guard, options.view);
+  const text = readSkill(folder, options.seen, extensions, options.guard, shown);
   if (text === undefined) return { kind: "absent" };
   const files = new Set([...text.files, ...(admission?.files ?? [])]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
   const refused = checkEngines(text, options.hostVersion);
-  const found = listEntries(folder, text, extensions, { refused, view });
-  const listed = text.manifest === undefined ? withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
+  const found = listEntries(folder, text, extensions, { refused, view: shown });
+  const listed = text.manifest === undefined ? await withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
   const generation = (options.lastGeneration ?? 0) + 1;
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
   const permissions = text.manifest?.permissions;
@@ -146,7 +154,8 @@ async function stageSkill(
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
   };
-  const standing = standingOf(folder, admission);
+  const real = realPathOf(folder);
+  const standing = standingOf(real, admission);
   const units = await stageUnits(listed.entries, kept, { ...context, target, standing, permissions });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
@@ -172,9 +181,28 @@ async function stageSkill(
     );
     return { kind: "rejected", diagnostics, files: new Set([...files, ...units.flatMap((unit) => [...unit.files])]), held };
   }
+  const isPlain = view === undefined && found.entries.length === 0 && !isBelowNodeModules(real) && isPlainText(text, shown);
   const skill = createSkill(folder, { text, tools, uses, offers, listing: options.listing, generation, mayRun, tree });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
-  return { kind: "ready", generation: { skill, identity, text, units, files, diagnostics, tree }, replaced, held, view };
+  return {
+    kind: "ready",
+    generation: { skill, identity, text, units, files, diagnostics, tree },
+    replaced,
+    held,
+    view,
+    ...(isPlain && { listed: shown?.states }),
+  };
+}
+
+/**
+ * Whether the listed folders and the files that were read determine a skill's text: there is no link, no manifest that names other paths,
+ * and no name or placeholder that depends on a plugin around the folder.
+ */
+function isPlainText({ document, manifest, lost }: SkillText, listed: FolderView | undefined): boolean {
+  if (listed === undefined || document === undefined || manifest !== undefined || lost.manifest || lost.document) return false;
+  if (!Object.hasOwn(document.frontMatter, "name") || document.body.includes("${CLAUDE_PLUGIN_ROOT}")) return false;
+  const entries = [...listed.states.keys()].flatMap((path) => listed.entriesOf(path) ?? []);
+  return entries.every((entry) => entry.isFile() || entry.isDirectory());
 }
 
 function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly string[]> {
@@ -183,8 +211,7 @@ function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly st
 }
 
 /** Without a policy signatures are not checked, so none counts. */
-function standingOf(folder: string, admission: Admission | undefined): SkillStanding {
-  const real = realPathOf(folder);
+function standingOf(real: string, admission: Admission | undefined): SkillStanding {
   const scope = scopeOfFolder(real);
   // Packages of other package managers than npm are not the project's own work either.
   return { scope: scope === "project" && isBelowNodeModules(real) ? "package" : scope, isSigned: signerOf(admission) !== undefined };
@@ -218,14 +245,17 @@ function listEntries(
 }
 
 /** Without a manifest, files in `tools/` may be scripts that a model is to run, as in many skills. They stay files. */
-function withoutScripts(
+async function withoutScripts(
   { entries, diagnostics, lost }: ToolEntries,
   before: Generation | undefined,
   { source, guard }: { readonly source: string; readonly guard: FileGuard | undefined },
-): ToolEntries {
+): Promise<ToolEntries> {
   // A file that had tools before does not become a script by one save.
   const wasTool = (key: string): boolean => before?.units.some((unit) => unit.key === key && unit.tools.length > 0) === true;
-  const scripts = entries.filter((entry) => entry.kind === "module" && !wasTool(entry.key) && isScript(entry.file, guard));
+  const scripts: ToolEntry[] = [];
+  for (const entry of entries) {
+    if (entry.kind === "module" && !wasTool(entry.key) && (await isScript(entry.file, guard))) scripts.push(entry);
+  }
   const hints = scripts.map((entry): Diagnostic => {
     const message =
       "This file exports no tool, so it is treated as a script and was not run. If it is a tool, export it with defineTool(…), or add a skill.json.";

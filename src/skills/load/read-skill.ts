@@ -1,8 +1,9 @@
-import { statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
-import { globSync, isDynamicPattern } from "tinyglobby";
+import { globSync } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { expandPrompt, type PromptFile, parsePromptFile } from "../../formats/skills/prompt-file.ts";
+import { expandPrompt } from "../../formats/skills/expand-prompt.ts";
+import { type PromptFile, parsePromptFile } from "../../formats/skills/prompt-file.ts";
 import { parseSkillDocument, type SkillDocument } from "../../formats/skills/skill-document.ts";
 import { maxManifestBytes, parseSkillManifest, type SkillManifest } from "../../formats/skills/skill-manifest.ts";
 import { parseToolJson, type ToolJson, toToolJson } from "../../formats/skills/tool-json.ts";
@@ -11,7 +12,7 @@ import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
 import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
 import type { FolderView } from "../../trust/checked-folder.ts";
 import type { SkillPrompt } from "../skill.ts";
-import { defaultSkillName, documentInSkill, existsAt, namesAt, pathInSkill, pluginRootOf } from "./skill-path.ts";
+import { defaultSkillName, documentInSkill, entriesAt, existsAt, isPattern, pathInSkill, pluginRootOf } from "./skill-path.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 
 /** A skill without its code. */
@@ -49,7 +50,7 @@ interface LostText {
  */
 export function readSkill(
   folder: string,
-  seen: (file: string, bytes: Uint8Array) => void,
+  seen: Reading["seen"],
   codeExtensions: readonly string[] = moduleExtensions,
   guard?: FileGuard,
   view?: FolderView,
@@ -120,7 +121,7 @@ function readOwnText(file: string, maxBytes: number, reading: Reading): string |
 function documentName(folder: string, view: FolderView | undefined): string | undefined {
   let names: string[];
   try {
-    names = namesAt(folder, view).filter((name) => name.toLowerCase() === "skill.md");
+    names = entriesAt(folder, view).flatMap(({ name }) => (name.toLowerCase() === "skill.md" ? name : []));
   } catch {
     // The folder was removed: it contains no skill.
     return undefined;
@@ -204,17 +205,19 @@ function readPrompt(path: string, manifestFile: string, reading: Reading): [Read
 
 function matchesOf(folder: string, item: string, view: Reading["view"]): string[] {
   const path = item.replace(/^\.\//, "");
-  if (isDynamicPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
+  if (isPattern(path)) return globSync(path, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
   // A folder with the name of a prompt file is an error, not a folder of prompts.
   const isFolder = !promptExtensions.has(extname(path)) && statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory();
   return isFolder ? promptsIn(folder, view, path.replace(/\/+$/, "")) : [path];
 }
 
 function promptsIn(folder: string, view: Reading["view"], directory = "prompts"): string[] {
+  const path = join(folder, directory);
+  if (view?.kindOf(path) === "nothing") return [];
   try {
-    const names = namesAt(join(folder, directory), view).filter(
-      (name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."),
-    );
+    const names = entriesAt(path, view)
+      .map(({ name }) => name)
+      .filter((name) => promptExtensions.has(extname(name).toLowerCase()) && !name.startsWith("."));
     return names.sort().map((name) => `${directory}/${name}`);
   } catch {
     // The folder does not exist: a skill without prompts.
@@ -239,7 +242,8 @@ interface Reading {
   readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
-  seen(file: string, bytes: Uint8Array): void;
+  /** `stats`: the state of the file before it was read, where known. */
+  seen(file: string, bytes: Uint8Array, stats?: Stats): void;
 }
 
 /** The text of a file of the skill; undefined, with a diagnostic, if it cannot be read. */
@@ -250,7 +254,7 @@ function readText(file: string, maxBytes: number, { files, diagnostics, seen, gu
     diagnostics.push(read.diagnostic);
     return undefined;
   }
-  seen(file, read.bytes);
+  seen(file, read.bytes, read.stats);
   const { text, diagnostics: found } = decodeText(read.bytes, file);
   diagnostics.push(...found);
   return text;

@@ -1,12 +1,14 @@
 import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { isDynamicPattern } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { isOutOfFiles } from "../../base/errors.ts";
 import { manifestPlaces } from "../../formats/plugins/plugin-dialects.ts";
 import { parsePluginManifest } from "../../formats/plugins/plugin-manifest.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { confinePath } from "../../io/confine-path.ts";
 import { type CheckedTree, readTextFile } from "../../io/read-bounded.ts";
-import type { FolderView } from "../../trust/checked-folder.ts";
+import { FolderView } from "../../trust/checked-folder.ts";
 
 type SkillPath = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly diagnostic: Diagnostic };
 
@@ -64,14 +66,32 @@ export function isFolderAt(path: string, view: FolderView | undefined): boolean 
   return kind === undefined || kind === "nothing" ? statSync(path).isDirectory() : kind === "folder";
 }
 
-/** The names in a folder. Throws the system's error if it is not a folder. */
-export function namesAt(folder: string, view: FolderView | undefined): readonly string[] {
-  return view?.entriesOf(folder)?.map(({ name }) => name) ?? readdirSync(folder);
-}
-
 /** The entries of a folder. Throws the system's error if it is not a folder. */
 export function entriesAt(folder: string, view: FolderView | undefined): readonly Dirent[] {
-  return view?.entriesOf(folder) ?? readdirSync(folder, { withFileTypes: true });
+  const known = view?.entriesOf(folder);
+  if (known !== undefined) return known;
+  // Not through a link: what lies behind one is not certain to be in the skill.
+  const isKnown = view?.kindOf(folder) === "folder";
+  const state = isKnown ? statSync(folder) : undefined;
+  const entries = readdirSync(folder, { withFileTypes: true });
+  if (isKnown) view?.noteList(folder, entries, state);
+  return entries;
+}
+
+/**
+ * Lists a skill's folder once for a whole load. Throws the system's error when no more files can be opened: without this check all files
+ * would seem to be missing at such a moment. Undefined: the folder cannot be listed, which is reported where it is read.
+ */
+export function viewFolder(folder: string): FolderView | undefined {
+  try {
+    const state = statSync(folder);
+    const view = new FolderView(folder);
+    view.noteList(folder, readdirSync(folder, { withFileTypes: true }), state);
+    return view;
+  } catch (error) {
+    if (isOutOfFiles(error)) throw error;
+    return undefined;
+  }
 }
 
 // `skills/name` in a plugin, or one folder deeper if skills are grouped by subject.
@@ -110,12 +130,12 @@ function pluginName(folder: string): string | undefined {
 
 /** Whether a folder contains `SKILL.md` in any case, or `skill.json`. */
 export function isSkillFolder(folder: string): boolean {
-  return existsSync(join(folder, "skill.json")) || hasSkillDocument(folder);
+  return existsSync(join(folder, "SKILL.md")) || existsSync(join(folder, "skill.json")) || hasSkillDocument(folder);
 }
 
 /** Whether a folder contains `SKILL.md` in any case. */
 export function hasSkillDocument(folder: string): boolean {
-  return existsSync(join(folder, "SKILL.md")) || namesIn(folder).some((name) => name.toLowerCase() === "skill.md");
+  return namesIn(folder).some((name) => name.toLowerCase() === "skill.md");
 }
 
 function namesIn(folder: string): string[] {
@@ -125,4 +145,9 @@ function namesIn(folder: string): string[] {
     // Removed or unreadable since it was listed: it contains no skill now.
     return [];
   }
+}
+
+/** Whether a path is a glob pattern. Paths without any character of patterns do not load the library that decides. */
+export function isPattern(path: string): boolean {
+  return /[*?[({!\\]/.test(path) && isDynamicPattern(path);
 }

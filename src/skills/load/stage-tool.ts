@@ -2,24 +2,29 @@ import { extname } from "node:path";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError, toError } from "../../base/errors.ts";
+import type { Logger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait.ts";
-import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
+import type { SkillPermissions } from "../../formats/skills/skill-manifest.ts";
 import type { ToolJson } from "../../formats/skills/tool-json.ts";
 import { ModuleError } from "../../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
 import type { FileGuard } from "../../io/read-bounded.ts";
-import { createScope, type OwnedScope } from "../../io/scope.ts";
+import { createScope, type OwnedScope, type Scope } from "../../io/scope.ts";
+import { createPrompt } from "../../tools/create/create-prompt.ts";
+import { createResource, createResourceTemplate, type ResourcePlace } from "../../tools/create/create-resource.ts";
 import { alwaysAsked, createTool, withOrigin, withReach, wrapExecute } from "../../tools/create/create-tool.ts";
+import type { DefinedPrompt } from "../../tools/define/define-prompt.ts";
+import type { DefinedResource } from "../../tools/define/define-resource.ts";
 import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
-import type { Tool, ToolsFound } from "../../tools/tool.ts";
+import type { Tool, ToolOrigin, ToolsFound } from "../../tools/tool.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";
 import type { CheckedFolder, FolderView } from "../../trust/checked-folder.ts";
 import type { Arguments } from "../handlers/fill-template.ts";
 import { handlerOf } from "../handlers/tool-handler.ts";
 import { describeUse, reachOfUse, useFaults, usesOf } from "../handlers/tool-uses.ts";
-import { makeOffers } from "../prompts/make-prompts.ts";
+import { createResourceList } from "../prompts/resource-list.ts";
 import { countCalls, countOffers } from "./calls-in-flight.ts";
 import { readToolJson } from "./read-skill.ts";
 import { rightsOf, type SkillStanding, type ToolRights } from "./skill-definitions.ts";
@@ -248,4 +253,88 @@ export function createModuleRunner(loader: ModuleLoader): ToolRunner {
       return { ...offered, tools: made.tools, files, diagnostics: [...diagnostics, ...made.diagnostics, ...offered.diagnostics] };
     },
   };
+}
+
+/** The prompts and resources of a skill file. */
+interface Offered {
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  readonly resourceLists: readonly ResourceSet[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+interface OfferDefinitions {
+  readonly prompts: readonly DefinedPrompt[];
+  readonly resources: readonly DefinedResource[];
+}
+
+/** Creates prompts and resources from the definitions of a skill file, and asks its templates for their lists. */
+async function makeOffers(definitions: OfferDefinitions, file: string, target: RunnerTarget, scope: Scope): Promise<Offered> {
+  const { skill } = target;
+  const diagnostics: Diagnostic[] = [];
+  const origin = { kind: "skill", source: skill.name, file } as const;
+  const generation = `${skill.folder}#${target.generation}`;
+  const place: ResourcePlace = { origin, generation };
+  const templates = definitions.resources.filter(({ template }) => template !== undefined);
+  const report = (error: unknown, defined: DefinedResource): void => void diagnostics.push(listFailed(error, defined, origin));
+  const lists = templates.flatMap((defined) => {
+    const list = createResourceList(defined, place, { signal: scope.signal, onChange: () => target.onResourcesChanged?.() });
+    return list === undefined ? [] : [{ list, defined }];
+  });
+  await Promise.all(lists.map(({ list, defined }) => list.refresh().catch((error) => report(error, defined))));
+  return {
+    prompts: definitions.prompts.map((defined) => createPrompt(defined, { ...origin, nativeName: defined.name }, generation)),
+    resources: definitions.resources.filter(({ template }) => template === undefined).map((defined) => createResource(defined, place)),
+    resourceTemplates: templates.map((defined) => createResourceTemplate(defined, place)),
+    resourceLists: lists.map(({ list }) => list),
+    diagnostics,
+  };
+}
+
+function listFailed(error: unknown, { uri }: DefinedResource, { source, file }: Omit<ToolOrigin, "nativeName">): Diagnostic {
+  const code = error instanceof HostError ? error.code : "RESOURCE_LIST";
+  const message = `The list of the resources ${uri} is not available: ${toError(error).message}. They can still be read by their URIs.`;
+  return { severity: "error", code, ...(file !== undefined && { file }), source, message };
+}
+
+/** Ends replaced units as soon as their calls have ended, and reports when all have. */
+export class UnitRetirement {
+  readonly #retiring = new Map<ToolUnit, Promise<void>>();
+  readonly #log: Logger;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  retire(units: readonly ToolUnit[]): void {
+    for (const unit of units) {
+      const retiring = unit.retire().then((errors) => {
+        this.#retiring.delete(unit);
+        this.#reportDisposers(unit, errors);
+      });
+      this.#retiring.set(unit, retiring);
+    }
+  }
+
+  /**
+   * Settles when everything retired so far has ended. Units that a call still uses `grace` milliseconds after its signal fired are ended
+   * anyway: a handler that never returns cannot keep the host open.
+   */
+  async ended(grace: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, grace);
+    });
+    await Promise.race([Promise.all(this.#retiring.values()), patience]);
+    clearTimeout(timer);
+    for (const unit of this.#retiring.keys()) {
+      this.#log.warning("A call of this tool is still running and was abandoned.", { unit: unit.key });
+      this.#reportDisposers(unit, await unit.abandon());
+    }
+  }
+
+  #reportDisposers(unit: ToolUnit, errors: readonly Error[]): void {
+    for (const error of errors) this.#log.warning("A disposer of a replaced tool failed.", { unit: unit.key, error });
+  }
 }

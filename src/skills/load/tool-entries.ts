@@ -1,11 +1,11 @@
 import { basename, extname, join, relative } from "node:path";
-import { globSync, isDynamicPattern } from "tinyglobby";
+import { globSync } from "tinyglobby";
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { placeInFile } from "../../io/place-in-file.ts";
 import type { FolderView } from "../../trust/checked-folder.ts";
-import { entriesAt, existsAt, isFolderAt, pathInSkill } from "./skill-path.ts";
+import { entriesAt, existsAt, isFolderAt, isPattern, pathInSkill } from "./skill-path.ts";
 
 /**
  * A source of tools: a tool JSON file, an object in the manifest, or a module that defines tools. `key` is its place in the skill;
@@ -107,13 +107,15 @@ function inlineEntry(value: unknown, index: number, file: string): ToolEntry {
 /** The files that an item of the list means, relative to the skill, with forward slashes. */
 function expandItem(item: string, listing: Listing): string[] {
   const { folder, diagnostics } = listing;
-  if (isDynamicPattern(item)) {
+  if (isPattern(item)) {
     const found = globSync(item, { cwd: folder, expandDirectories: false, followSymbolicLinks: false }).sort();
     const matches = found.filter((match) => isTool(match, listing));
     if (matches.length === 0) diagnostics.push(nothingMatches(item, listing));
     return matches.filter((match) => isConfined(match, listing));
   }
   const path = item.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
+  // Without a list the folder is optional.
+  if (!listing.isListed && listing.view?.kindOf(join(folder, path)) === "nothing") return [];
   return isConfined(path, listing) ? filesAt(path, listing) : [];
 }
 

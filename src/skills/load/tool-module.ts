@@ -3,8 +3,6 @@ import { fileURLToPath } from "node:url";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { isThenable } from "../../base/wait.ts";
-import { exportsOf } from "../../formats/modules/module-exports.ts";
-import { parseModule } from "../../formats/modules/module-source.ts";
 import { maxDocumentBytes } from "../../formats/text/limits.ts";
 import type { ModuleLoaderOptions } from "../../io/module-loader/create-module-loader.ts";
 import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
@@ -235,10 +233,15 @@ const meant = [/["']skillhost["'/]/, /\bSCHEMA\b/, /^[ \t]{0,20}export\b[^;\n]{0
  * Whether a module is a script: its text shows no exported tool. A module that imports skillhost, uses the names of the SCHEMA form, or
  * re-exports another file is meant as a tool, and loading it reports its errors; so does loading a module that does not parse.
  */
-export function isScript(file: string, guard: FileGuard | undefined): boolean {
+export async function isScript(file: string, guard: FileGuard | undefined): Promise<boolean> {
   if (!moduleExtensions.includes(extname(file))) return false;
   const read = readTextFile(file, maxDocumentBytes, guard);
   if (!read.ok || meant.some((pattern) => pattern.test(read.text))) return false;
+  // The parser is a native library, which a start without such a file does not need.
+  const [{ parseModule }, { exportsOf }] = await Promise.all([
+    import("../../formats/modules/module-source.ts"),
+    import("../../formats/modules/module-exports.ts"),
+  ]);
   const module = parseModule(file, read.text);
   return module !== undefined && exportsOf(module).tools !== "written";
 }

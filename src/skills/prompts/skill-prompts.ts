@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import { type Expansion, expandPrompt, takesArguments } from "../../formats/skills/expand-prompt.ts";
 import type { ArgumentField } from "../../formats/skills/front-matter-fields.ts";
-import { type Expansion, expandPrompt, takesArguments } from "../../formats/skills/prompt-file.ts";
 import { assemblePrompt } from "../../tools/create/create-prompt.ts";
 import { type Prompt, type PromptArgument, type PromptDefinition, promptName } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, type Stats, statSync } from "node:fs";
 
 const largest = 16 * 1024 * 1024;
 // File systems store times in steps of up to ten milliseconds, rounded down.
@@ -37,6 +37,46 @@ export class FileHashes {
 
   forget(file: string): void {
     this.#known.delete(file);
+  }
+}
+
+/** The states that files and folders had before they were read, to find out without reading whether they are still the same. */
+export class ReadStates {
+  readonly #states = new Map<string, string | undefined>();
+  readonly #start: number;
+
+  /** `start`: a time before the first read, in milliseconds of `Date.now()`. */
+  constructor(start: number) {
+    this.#start = start;
+  }
+
+  record(path: string, stats: Stats | undefined): void {
+    this.#states.set(path, stats === undefined || mayChangeUnseen(stats, this.#start) ? undefined : stateOf(stats));
+  }
+
+  /** Whether all are certainly the same. */
+  get areSame(): boolean {
+    for (const [path, before] of this.#states) if (before === undefined || before !== currentState(path)) return false;
+    return true;
+  }
+}
+
+/** A write within one step of the file system's clock may leave the times as they are. Some file systems count whole seconds. */
+function mayChangeUnseen({ mtimeMs, ctimeMs }: Stats, start: number): boolean {
+  const step = ctimeMs % 1000 === 0 ? 2000 : clockStep;
+  return Math.max(mtimeMs, ctimeMs) + step >= start;
+}
+
+function stateOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
+  return `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+}
+
+function currentState(path: string): string | undefined {
+  try {
+    return stateOf(statSync(path));
+  } catch {
+    // It no longer exists, or cannot be reached.
+    return undefined;
   }
 }
 

@@ -10,7 +10,7 @@ interface FolderLoadsOptions {
   readonly parts: FolderParts;
   readonly roots: SkillRoots;
   readonly watch: SkillWatch;
-  readonly publisher: Publisher;
+  readonly publisher: SnapshotPublisher;
   readonly log: Logger;
 }
 
@@ -140,7 +140,7 @@ async function waitUpTo(milliseconds: number, work: Promise<void> | undefined): 
 }
 
 /** Holds the published snapshot and notifies listeners of changes. */
-export class Publisher {
+export class SnapshotPublisher {
   readonly #store: SnapshotStore<SkillsSnapshot>;
   readonly #events: Emitter<{ change: SkillsChange }>;
   readonly #take: () => SkillsSnapshot;

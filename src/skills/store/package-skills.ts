@@ -1,12 +1,12 @@
 import { existsSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { globSync, isDynamicPattern } from "tinyglobby";
+import { globSync } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { isRecord } from "../../base/json.ts";
 import { maxJsonBytes } from "../../formats/text/limits.ts";
 import { confinePath } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { hasSkillDocument, isSkillFolder } from "../load/skill-path.ts";
+import { hasSkillDocument, isPattern, isSkillFolder } from "../load/skill-path.ts";
 import type { RootListing, SkillPackage, WatchedFolder } from "../skill.ts";
 
 const prefix = "packages:";
@@ -106,7 +106,7 @@ function findNamed(folder: string, entries: readonly unknown[], key: string): Pa
 }
 
 function expand(folder: string, path: string): readonly string[] {
-  if (!isDynamicPattern(path)) return [resolve(folder, path)];
+  if (!isPattern(path)) return [resolve(folder, path)];
   if (path.startsWith("/") || path.split(/[\\/]/).includes("..")) return [resolve(folder, path)];
   const found = globSync(path, {
     cwd: folder,

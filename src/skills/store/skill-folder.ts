@@ -1,16 +1,16 @@
+import type { Stats } from "node:fs";
 import { basename } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, isOutOfFiles } from "../../base/errors.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
-import { requireFileHandle } from "../../io/require-file-handle.ts";
 import type { Pins } from "../../trust/pins/pins.ts";
 import type { SkillTrust } from "../../trust/skill-trust.ts";
 import { diffSkill, type Generation, isSameSkill } from "../load/judge-reload.ts";
 import { loadSkill, type Staged, type TrustFindings } from "../load/load-skill.ts";
+import type { UnitRetirement } from "../load/stage-tool.ts";
 import type { ToolRunner } from "../load/tool-runner.ts";
 import type { FailedChange, LoadedFolder, SkillChange, SkillsChange } from "../skill.ts";
-import type { Retirement } from "./disposal.ts";
-import type { FileHashes } from "./file-hashes.ts";
+import { type FileHashes, ReadStates } from "./file-hashes.ts";
 import { FolderListing } from "./folder-listing.ts";
 
 /** The parts that the folders of one store share. */
@@ -20,7 +20,7 @@ export interface FolderParts {
   readonly hostVersion: string;
   readonly importTimeout: number;
   readonly hashes: FileHashes;
-  readonly retirement: Retirement;
+  readonly retirement: UnitRetirement;
   readonly trust?: SkillTrust | undefined;
   readonly consent?: RunConsent | undefined;
   pinsOf?(folder: string): Pins | undefined;
@@ -52,6 +52,8 @@ export class SkillFolder {
   #isUnconfirmed = false;
   #findings: Pick<LoadedFolder, "trust" | "held"> = {};
   #isLoaded = false;
+  /** The states of all that the active generation depends on, if nothing else can change it. */
+  #states: ReadStates | undefined;
   /** The files of the latest attempt if it failed: fixing one of these may fix the skill. */
   #attempted: ReadonlySet<string> = new Set();
 
@@ -83,6 +85,12 @@ export class SkillFolder {
    */
   get isUnconfirmed(): boolean {
     return this.#isUnconfirmed;
+  }
+
+  /** Whether loading the folder again would certainly have the same outcome. */
+  get isUnchanged(): boolean {
+    if (this.#changed.size > 0 || !this.#isLoaded || this.#isStale || !this.#states?.areSame) return false;
+    return (this.#parts.consent?.mayRun(this.path) ?? true) && this.#generation?.skill.mayRun === true;
   }
 
   /** When the trust of the active generation expires, in milliseconds since 1970. */
@@ -140,12 +148,14 @@ export class SkillFolder {
     const { loader, runners, hostVersion, importTimeout, hashes, trust, consent } = this.#parts;
     const start = Date.now();
     const seen = new Set<string>();
-    const onRead = (file: string, bytes: Uint8Array, hash?: string): void => {
+    const states = new ReadStates(start);
+    const onRead = (file: string, bytes: Uint8Array, stats?: Stats, hash?: string): void => {
       seen.add(file);
+      states.record(file, stats);
       hashes.record(file, bytes, hash);
     };
+    this.#states = undefined;
     try {
-      requireFileHandle(this.path);
       const { listing } = this;
       const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
       const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
@@ -158,6 +168,8 @@ export class SkillFolder {
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind !== "ready") return staged;
       this.#recordCode(staged, seen, start);
+      for (const [path, stats] of staged.listed ?? []) states.record(path, stats);
+      this.#states = staged.listed && states;
       staged.view?.release();
       return staged;
     } catch (error) {

@@ -1,13 +1,13 @@
 import { type Dirent, existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { globSync, isDynamicPattern } from "tinyglobby";
+import { globSync } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, isOutOfFiles } from "../../base/errors.ts";
 import { isInside } from "../../io/confine-path.ts";
 import { requireFileHandle } from "../../io/require-file-handle.ts";
 import type { PathChange } from "../../io/watch/watch-tree.ts";
-import { isSkillFolder } from "../load/skill-path.ts";
+import { isPattern, isSkillFolder } from "../load/skill-path.ts";
 import type { RootListing } from "../skill.ts";
 import { listPackageSkills, projectOfRoot } from "./package-skills.ts";
 
@@ -108,7 +108,7 @@ const mostFolders = 20_000;
 /** Resolves an entry of `skillDirectories` to an absolute path or glob; `~` is the home folder. */
 export function resolveRoot(entry: string, workingDirectory: string): string {
   const expanded = entry === "~" || entry.startsWith("~/") || entry.startsWith("~\\") ? join(homedir(), entry.slice(1)) : entry;
-  return isDynamicPattern(expanded) && !existsSync(expanded)
+  return isPattern(expanded) && !existsSync(expanded)
     ? resolve(workingDirectory, expanded).replaceAll("\\", "/")
     : resolve(workingDirectory, expanded);
 }
@@ -119,7 +119,7 @@ export function fixedPart(root: string): string {
   if (project !== undefined) return join(project, "package.json");
   if (!isGlobRoot(root)) return root;
   const parts = root.split("/");
-  const first = parts.findIndex((part) => isDynamicPattern(part));
+  const first = parts.findIndex(isPattern);
   return parts.slice(0, first).join("/") || "/";
 }
 
@@ -143,7 +143,7 @@ export function discoverRoot(root: string, before?: RootListing): RootListing {
 }
 
 function isGlobRoot(root: string): boolean {
-  return isDynamicPattern(root) && !existsSync(root);
+  return isPattern(root) && !existsSync(root);
 }
 
 function listFolder(root: string): RootListing {

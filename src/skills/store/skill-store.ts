@@ -7,11 +7,11 @@ import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
 import { type PathChange, type TreeWatcher, type WatchBackend, watchTree } from "../../io/watch/watch-tree.ts";
 import type { Pins } from "../../trust/pins/pins.ts";
 import type { SkillTrust } from "../../trust/skill-trust.ts";
+import { UnitRetirement } from "../load/stage-tool.ts";
 import type { ToolRunner } from "../load/tool-runner.ts";
 import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
-import { Retirement } from "./disposal.ts";
 import { FileHashes } from "./file-hashes.ts";
-import { type ChangedFolders, FolderLoads, Publisher } from "./folder-loads.ts";
+import { type ChangedFolders, FolderLoads, SnapshotPublisher } from "./folder-loads.ts";
 import type { FolderParts, RunConsent, SkillFolder } from "./skill-folder.ts";
 import { SkillRoots } from "./skill-roots.ts";
 import { SkillWatch } from "./watched-paths.ts";
@@ -54,7 +54,7 @@ export class SkillStore implements AsyncDisposable {
   readonly #roots = new SkillRoots();
   readonly #watch: SkillWatch;
   readonly #loads: FolderLoads;
-  readonly #publisher: Publisher;
+  readonly #publisher: SnapshotPublisher;
   readonly #problems: Emitter<{ problem: Diagnostic }>;
   readonly #lists: Emitter<{ changed: undefined }>;
   readonly #watcher: TreeWatcher | undefined;
@@ -69,11 +69,11 @@ export class SkillStore implements AsyncDisposable {
       ...options,
       importTimeout,
       hashes: new FileHashes(),
-      retirement: new Retirement(log),
+      retirement: new UnitRetirement(log),
       onProblem: (problem) => this.#problems.emit("problem", problem),
       onResourcesChanged: () => this.#lists.emit("changed", undefined),
     };
-    this.#publisher = new Publisher(() => {
+    this.#publisher = new SnapshotPublisher(() => {
       const loaded = [...this.#loads.folders.values()].flatMap((folder) => folder.current ?? []);
       return { roots: this.#roots.listings, folders: new Map(loaded.map((current) => [current.folder, current])) };
     }, report);
@@ -134,13 +134,17 @@ export class SkillStore implements AsyncDisposable {
   /** Checks every file and loads what changed. For hosts that do not watch, and on request. */
   async reload(): Promise<void> {
     const { folders } = this.#loads;
-    const files = new Set([...folders.values()].flatMap((folder) => [...folder.files]));
+    const doubtful = [...folders.values()].filter((folder) => !folder.isUnchanged);
+    const files = new Set(doubtful.flatMap((folder) => [...folder.files]));
     const changed = this.#findChanged([...files].map((path) => ({ path, kind: "changed", directory: false })));
     this.#noteFiles([...folders.keys()]);
     this.#roots.rescan();
     this.#watch.setListed(this.#roots.watched);
-    // New files in a folder are unknown, so all folders are loaded.
-    this.#loads.bring(folders.keys(), changed);
+    // A module may find other files now, so folders with code are always loaded.
+    this.#loads.bring(
+      doubtful.map(({ path }) => path),
+      changed,
+    );
     await this.idle();
   }
 

@@ -35,10 +35,10 @@ export function createTool(source: ToolLike, origin: ToolOrigin, options: Create
   const untrusted = options.untrustedSchema ?? (origin.kind === "mcp" || origin.kind === "external");
   if (options.onDiagnostic !== undefined) advise(definition, untrusted, options.checkSchemas !== false, report);
   const { handler, permission } = functions;
-  return assemble({
+  return new AssembledTool({
     definition,
     origin: Object.freeze({ ...origin }),
-    revision: () => revisionOf(definition, options.generation ?? identityOf(handler, permission, library)),
+    hashes: new ToolHashes(definition, () => revisionOf(definition, options.generation ?? identityOf(handler, permission, library))),
     hasHandler: handler !== undefined,
     validate: validatorFor(definition, library, untrusted, report),
     ...(permission && { permission: (args, context) => permission.call(source, args, context) }),
@@ -57,7 +57,7 @@ export function renameTool(tool: Tool, name: string): Tool {
   const check = checkToolName(name);
   if (!check.ok) throw new HostError("TOOL_INVALID", check.message);
   const definition: ToolDefinition = Object.freeze({ ...tool.definition, name });
-  return derive(tool, { definition, revision: () => revisionOf(definition, tool.revision) });
+  return derive(tool, { definition, hashes: new ToolHashes(definition, () => revisionOf(definition, tool.revision)) });
 }
 
 /** The same tool with another origin; contract, revision and behaviour stay. */
@@ -82,18 +82,47 @@ export function withReach(tool: Tool, reach: NonNullable<Tool["reach"]>): Tool {
 
 /** A copy of the tool with some parts replaced. Spreading the tool itself would compute its hashes. */
 function derive(tool: Tool, changes: Partial<Parts>): Tool {
-  const { definition, origin, hasHandler, isAlwaysAsked, validate, permission, reach, hold, execute } = tool;
-  const revision = (): string => tool.revision;
-  const described = { ...(permission && { permission }), ...(reach && { reach }) };
-  const optional = { isAlwaysAsked: isAlwaysAsked === true, ...described, ...(hold && { hold }) };
-  return assemble({ definition, origin, revision, hasHandler, validate, ...optional, execute, ...changes });
+  return new AssembledTool({
+    definition: tool.definition,
+    origin: tool.origin,
+    hashes: tool instanceof AssembledTool ? AssembledTool.hashesOf(tool) : new ToolHashes(tool.definition, () => tool.revision),
+    hasHandler: tool.hasHandler,
+    isAlwaysAsked: tool.isAlwaysAsked,
+    validate: tool.validate,
+    permission: tool.permission,
+    reach: tool.reach,
+    hold: tool.hold,
+    execute: tool.execute,
+    ...changes,
+  });
 }
 
-type Parts = Omit<Tool, "signature" | "revision"> & { readonly revision: () => string };
+/** The hashes of a tool, computed on first read: most tools are loaded more often than compared. Copies of a tool share them. */
+class ToolHashes {
+  readonly #definition: ToolDefinition;
+  #signature: string | undefined;
+  #revision: string | (() => string);
 
-function assemble(parts: Parts): Tool {
-  return new AssembledTool(parts);
+  constructor(definition: ToolDefinition, revision: () => string) {
+    this.#definition = definition;
+    this.#revision = revision;
+  }
+
+  get signature(): string {
+    this.#signature ??= signatureOf(this.#definition);
+    return this.#signature;
+  }
+
+  get revision(): string {
+    if (typeof this.#revision !== "string") this.#revision = this.#revision();
+    return this.#revision;
+  }
 }
+
+type OptionalParts = "isAlwaysAsked" | "permission" | "reach" | "hold";
+type Parts = Omit<Tool, "signature" | "revision" | OptionalParts> & {
+  readonly [Key in OptionalParts]?: Tool[Key] | undefined;
+} & { readonly hashes: ToolHashes };
 
 /** A class gives thousands of tools one hidden class, which halves the time to assemble a catalog of them. */
 class AssembledTool implements Tool {
@@ -106,11 +135,9 @@ class AssembledTool implements Tool {
   declare readonly reach?: NonNullable<Tool["reach"]>;
   declare readonly hold?: NonNullable<Tool["hold"]>;
   readonly execute: Tool["execute"];
-  // Computed on first read: most tools are loaded more often than compared.
-  #signature: string | undefined;
-  #revision: string | (() => string);
+  readonly #hashes: ToolHashes;
 
-  constructor({ definition, origin, hasHandler, isAlwaysAsked = false, validate, permission, reach, hold, execute, revision }: Parts) {
+  constructor({ definition, origin, hashes, hasHandler, isAlwaysAsked = false, validate, permission, reach, hold, execute }: Parts) {
     this.definition = definition;
     this.origin = origin;
     this.hasHandler = hasHandler;
@@ -120,18 +147,20 @@ class AssembledTool implements Tool {
     if (reach !== undefined) this.reach = reach;
     if (hold !== undefined) this.hold = hold;
     this.execute = execute;
-    this.#revision = revision;
+    this.#hashes = hashes;
     Object.freeze(this);
   }
 
+  static hashesOf(tool: AssembledTool): ToolHashes {
+    return tool.#hashes;
+  }
+
   get signature(): string {
-    this.#signature ??= signatureOf(this.definition);
-    return this.#signature;
+    return this.#hashes.signature;
   }
 
   get revision(): string {
-    if (typeof this.#revision !== "string") this.#revision = this.#revision();
-    return this.#revision;
+    return this.#hashes.revision;
   }
 }
 

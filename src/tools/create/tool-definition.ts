@@ -59,7 +59,8 @@ export function readDefinition(source: ToolLike, report: Report): ReadDefinition
  * text.
  */
 function takeOutHidden(definition: Record<string, unknown>, name: string, report: Report): void {
-  const found = ["title", "description", "annotations", "parameters", "outputSchema"].flatMap((key) => {
+  const found = shownKeys.flatMap((key) => {
+    if (isPlainText(definition[key])) return [];
     const visible = visibleValue(definition, key, name);
     if (visible === undefined) return [];
     definition[key] = visible.value;
@@ -70,6 +71,19 @@ function takeOutHidden(definition: Record<string, unknown>, name: string, report
   const more = found.length > 3 ? `, and ${found.length - 3} more fields` : "";
   const message = `Tool "${name}": ${shown.join(", ")}${more}. People cannot see these characters, so they are removed before a model reads the text. Delete them.`;
   report({ severity: "warning", code: "TOOL_TEXT_HIDDEN", message });
+}
+
+const shownKeys = ["title", "description", "annotations", "parameters", "outputSchema"];
+const plainText = /^[\t\n\r\x20-\x7e]*$/;
+
+/** Whether all texts and names in a value consist of printable ASCII, as most do: then nothing in it is hidden. */
+function isPlainText(value: unknown): boolean {
+  if (typeof value === "string") return plainText.test(value);
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) return value.every(isPlainText);
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const key of Object.keys(members)) if (!plainText.test(key) || !isPlainText(members[key])) return false;
+  return true;
 }
 
 function visibleValue(definition: Readonly<Record<string, unknown>>, key: string, name: string): VisibleDefinition | undefined {

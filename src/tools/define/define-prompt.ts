@@ -1,7 +1,8 @@
 import { HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
-import { type Completion, type CompletionContext, hasPromptBrand, isPromptName, type OfferContext, promptBrand } from "../prompt.ts";
+import { type Completion, type CompletionContext, isPromptName, type OfferContext } from "../prompt.ts";
 import { type ContentLike, kindOf } from "./content-block.ts";
+import { hasPromptBrand, promptBrand } from "./define-tool.ts";
 
 export interface PromptArgumentOptions {
   readonly title?: string | undefined;

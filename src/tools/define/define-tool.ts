@@ -1,10 +1,22 @@
 import { HostError } from "../../base/errors.ts";
-import { hasPromptBrand } from "../prompt.ts";
 import type { StandardSchema } from "../schema/standard-schema.ts";
 import type { JsonSchema, PermissionRequest, ToolAnnotations, ToolContext, ToolInvocation } from "../tool.ts";
 
 /** Marks what `defineTool` returns, also across copies of this package in one process. */
 const toolBrand: unique symbol = Symbol.for("skillhost.tool");
+
+/** Marks what `definePrompt` returns, also across copies of this package in one process. */
+export const promptBrand: unique symbol = Symbol.for("skillhost.prompt");
+
+/** Whether `definePrompt` made it. Never throws. */
+export function hasPromptBrand(value: unknown): boolean {
+  try {
+    return typeof value === "object" && value !== null && (value as { readonly [promptBrand]?: unknown })[promptBrand] === true;
+  } catch {
+    // A proxy that throws is not a prompt.
+    return false;
+  }
+}
 
 /** The code of a tool. It may take none, one, two or all of its arguments, and may be asynchronous. */
 export type ToolHandler<Args> = (args: Args, invocation: ToolInvocation, context: ToolContext) => unknown;

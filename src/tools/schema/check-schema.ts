@@ -20,6 +20,7 @@ export interface SchemaCheckOptions {
 export function checkSchema(schema: unknown, options: SchemaCheckOptions = {}): readonly Diagnostic[] {
   const what = options.of === "output" ? "outputSchema" : "parameters";
   try {
+    if (isSimple(schema)) return checkType(schema, what);
     return [...checkType(schema, what), ...checkAgainstMeta(schema, what), ...checkParts(schema, what, options.untrustedPatterns === true)];
   } catch {
     // Cyclic data, throwing getters, or nesting deeper than the stack: not a usable schema.
@@ -51,6 +52,110 @@ function saysWhatItIs({ type, description, ...rest }: SchemaNode): boolean {
   return ["enum", "anyOf", "oneOf", "allOf"].some((keyword) => Array.isArray(rest[keyword]));
 }
 
+const metaSchemas: Readonly<Record<Dialect, string>> = {
+  "2020-12": "https://json-schema.org/draft/2020-12/schema",
+  "2019-09": "https://json-schema.org/draft/2019-09/schema",
+  "draft-07": "http://json-schema.org/draft-07/schema",
+};
+
+/**
+ * Whether a schema consists only of common keywords with values that every draft allows, and has no references and no patterns. Most
+ * schemas do, and this costs a fraction of their check against the meta-schema. False says nothing about a schema.
+ */
+function isSimple(schema: unknown): boolean {
+  return isRecord(schema) && isSimpleSchema(schema, { left: maxSimpleSchemas }, 0);
+}
+
+const maxSimpleSchemas = 5_000;
+const maxSimpleDepth = 40;
+
+interface Budget {
+  left: number;
+}
+
+function isSimpleSchema(schema: unknown, budget: Budget, depth: number): boolean {
+  if (typeof schema === "boolean") return true;
+  if (!isRecord(schema) || depth > maxSimpleDepth || --budget.left < 0) return false;
+  for (const keyword of Object.keys(schema)) {
+    const kind = simpleKeywords.get(keyword);
+    if (kind === undefined || !isValueOf(kind, schema[keyword], budget, depth + 1)) return false;
+  }
+  return true;
+}
+
+type ValueKind =
+  | "any"
+  | "draft"
+  | "text"
+  | "flag"
+  | "number"
+  | "positive"
+  | "count"
+  | "list"
+  | "names"
+  | "values"
+  | "type"
+  | "schema"
+  | "schemas"
+  | "named";
+
+const simpleKeywords: ReadonlyMap<string, ValueKind> = new Map<string, ValueKind>([
+  ...["const", "default"].map((keyword) => [keyword, "any"] as const),
+  ...["title", "description", "$comment", "format"].map((keyword) => [keyword, "text"] as const),
+  ...["uniqueItems", "deprecated", "readOnly", "writeOnly"].map((keyword) => [keyword, "flag"] as const),
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"].map((keyword) => [keyword, "number"] as const),
+  ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"].map((keyword) => [keyword, "count"] as const),
+  ...["items", "additionalProperties", "propertyNames", "contains", "not"].map((keyword) => [keyword, "schema"] as const),
+  ...["anyOf", "oneOf", "allOf"].map((keyword) => [keyword, "schemas"] as const),
+  ["$schema", "draft"],
+  ["properties", "named"],
+  ["multipleOf", "positive"],
+  ["examples", "list"],
+  ["required", "names"],
+  ["enum", "values"],
+  ["type", "type"],
+]);
+
+const draftAddresses = new Set<unknown>([...Object.values(metaSchemas), `${metaSchemas["draft-07"]}#`]);
+const typeNames = new Set<unknown>(["array", "boolean", "integer", "null", "number", "object", "string"]);
+
+function isValueOf(kind: ValueKind, value: unknown, budget: Budget, depth: number): boolean {
+  switch (kind) {
+    case "any":
+      return true;
+    case "draft":
+      return draftAddresses.has(value);
+    case "text":
+      return typeof value === "string";
+    case "flag":
+      return typeof value === "boolean";
+    case "number":
+      return Number.isFinite(value);
+    case "positive":
+      return Number.isFinite(value) && (value as number) > 0;
+    case "count":
+      return Number.isSafeInteger(value) && (value as number) >= 0;
+    case "list":
+      return Array.isArray(value);
+    case "names":
+      return isSetOf(value, (name) => typeof name === "string");
+    case "values":
+      return isSetOf(value, (item) => typeof item !== "object" || item === null) && (value as readonly unknown[]).length > 0;
+    case "type":
+      return typeNames.has(value) || (isSetOf(value, (name) => typeNames.has(name)) && (value as readonly unknown[]).length > 0);
+    case "schema":
+      return isSimpleSchema(value, budget, depth);
+    case "schemas":
+      return Array.isArray(value) && value.length > 0 && value.every((schema) => isSimpleSchema(schema, budget, depth));
+    case "named":
+      return isRecord(value) && Object.keys(value).every((name) => isSimpleSchema(value[name], budget, depth));
+  }
+}
+
+function isSetOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem) && new Set(value).size === value.length;
+}
+
 function checkAgainstMeta(schema: unknown, what: string): readonly Diagnostic[] {
   if (!isRecord(schema)) return [report("error", "SCHEMA_INVALID", `${what} must be a JSON Schema object.`)];
   const evaluator = metaEvaluator(dialectOf(schema));
@@ -64,12 +169,6 @@ function checkAgainstMeta(schema: unknown, what: string): readonly Diagnostic[] 
 
 // A schema of a million characters takes a fraction of it.
 const maxSteps = 2_000_000;
-
-const metaSchemas: Readonly<Record<Dialect, string>> = {
-  "2020-12": "https://json-schema.org/draft/2020-12/schema",
-  "2019-09": "https://json-schema.org/draft/2019-09/schema",
-  "draft-07": "http://json-schema.org/draft-07/schema",
-};
 
 const metaEvaluators = new Map<Dialect, SchemaEvaluator>();
 

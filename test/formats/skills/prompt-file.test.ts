@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { expandPrompt, parsePromptFile, takesArguments } from "../../../src/formats/skills/prompt-file.ts";
+import { expandPrompt, takesArguments } from "../../../src/formats/skills/expand-prompt.ts";
+import { parsePromptFile } from "../../../src/formats/skills/prompt-file.ts";
 
 describe("parsePromptFile", () => {
   test("takes a text without front matter as it is", () => {

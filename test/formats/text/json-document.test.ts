@@ -93,3 +93,40 @@ test("takes the last of equal keys, leaves out __proto__, and says so", () => {
   ]);
   expect(({} as { x?: number }).x).toBeUndefined();
 });
+
+// A comment takes a text to the reader that determines positions, which has to agree with the short way.
+test("the value, the warnings and the positions of a text do not depend on a comment after it", () => {
+  const key = fc.constantFrom("a", "b", "__proto__", "a:b", 'quote"', "back\\", "\u2028", "", "constructor");
+  const text = fc.letrec<{ value: string }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc
+        .oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.string(), key, fc.boolean(), fc.constant(null))
+        .map((v) => JSON.stringify(v)),
+      fc.array(tie("value"), { maxLength: 3 }).map((items) => `[${items.join(" ,")}]`),
+      fc
+        .array(fc.tuple(key, tie("value")), { maxLength: 4 })
+        .map((members) => `{\n${members.map(([k, v]) => `${JSON.stringify(k)} : ${v}`).join(",\n")} }`),
+    ),
+  })).value;
+  const deep = fc
+    .integer({ min: 120, max: 135 })
+    .chain((depth) => fc.constantFrom("1", "[]", "{}").map((core) => "[".repeat(depth) + core + "]".repeat(depth)));
+  fc.assert(
+    fc.property(fc.oneof({ weight: 20, arbitrary: text }, deep), fc.constantFrom("", "\uFEFF", " "), (json, before) => {
+      const [short, long] = [parseJson(before + json), parseJson(`${before}${json} //`, { comments: true })];
+      expect(short.faults).toEqual(long.faults);
+      expect(short.document?.value).toEqual(long.document?.value);
+      for (const path of pathsOf(long.document?.value)) expect(short.document?.offsetOf(path)).toBe(long.document?.offsetOf(path));
+    }),
+    { numRuns: rounds(500, 20_000) },
+  );
+});
+
+function pathsOf(value: unknown, path: readonly string[] = []): (string | number)[][] {
+  if (typeof value !== "object" || value === null) return [[...path]];
+  return [
+    [...path],
+    ...Object.entries(value).flatMap(([key, item]) => pathsOf(item, [...path, Array.isArray(value) ? (Number(key) as never) : key])),
+  ];
+}

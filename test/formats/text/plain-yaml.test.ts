@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseFullYamlMap } from "../../../src/formats/text/parse-yaml.ts";
-import { readPlainYaml } from "../../../src/formats/text/plain-yaml.ts";
+import { parseFullYamlMap, readPlainYaml } from "../../../src/formats/text/parse-yaml.ts";
 import { rounds } from "../../rounds.ts";
 
 // What the texts of front matter are made of, and what is special in YAML.

@@ -50,9 +50,9 @@ const open = (chatModel: SessionOptions["chatModel"], options: SessionOptions = 
 
 describe("a sub-agent in the foreground", () => {
   test("a sub-agent has its own conversation, and its last message is the result", async () => {
-    const { chat, of } = routed({ "Go.": [task({}, "t1"), "Told."], "Find it.": [call("view"), "Found in line 7."] });
+    const { chat, of } = routed({ "Go.": [task({}, "t1"), "Reported."], "Find it.": [call("view"), "Found in line 7."] });
     const session = open(chat);
-    expect((await session.sendAndWait("Go.")).content).toBe("Told.");
+    expect((await session.sendAndWait("Go.")).content).toBe("Reported.");
     expect(resultsOf(of("Go.")[1])).toEqual(["Found in line 7."]);
     expect(of("Find it.")[1]?.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool"]);
     expect(systemOf(of("Find it.")[0])).toContain("You answer questions about the files");
@@ -62,7 +62,7 @@ describe("a sub-agent in the foreground", () => {
   test("events of a sub-agent carry its call and are not part of the session's conversation", async () => {
     const usage = { inputTokens: 10, outputTokens: 5 };
     const { chat, of } = routed({
-      "Go.": [task({}, "t1"), "Told."],
+      "Go.": [task({}, "t1"), "Reported."],
       "Find it.": [
         { ...call("view", {}, "v1"), usage },
         { content: "Found.", usage },
@@ -71,14 +71,14 @@ describe("a sub-agent in the foreground", () => {
     const session = open(chat);
     const events = recordEvents(session);
     await session.sendAndWait("Go.");
-    const told = events.filter(({ type }) => type.startsWith("subagent."));
-    expect(told.map(({ type, agentId }) => [type, agentId])).toEqual([
+    const lifecycle = events.filter(({ type }) => type.startsWith("subagent."));
+    expect(lifecycle.map(({ type, agentId }) => [type, agentId])).toEqual([
       ["subagent.started", "t1"],
       ["subagent.completed", "t1"],
     ]);
     const names = { agentName: "explore", agentDisplayName: "Explore Agent", toolCallId: "t1" };
-    expect(told[0]?.data).toEqual({ ...names, agentDescription: expect.stringContaining("Answers questions") });
-    expect(told[1]?.data).toEqual({ ...names, durationMs: expect.any(Number), totalToolCalls: 1, totalTokens: 30 });
+    expect(lifecycle[0]?.data).toEqual({ ...names, agentDescription: expect.stringContaining("Answers questions") });
+    expect(lifecycle[1]?.data).toEqual({ ...names, durationMs: expect.any(Number), totalToolCalls: 1, totalTokens: 30 });
     const ofChild = events.filter(({ agentId }) => agentId === "t1").map(({ type }) => type);
     for (const type of ["user.message", "assistant.message", "tool.execution_start", "tool.execution_complete"])
       expect(ofChild).toContain(type);
@@ -86,7 +86,7 @@ describe("a sub-agent in the foreground", () => {
   });
 
   test("a sub-agent uses the session's hooks, with its call as their session, and the session's clients", async () => {
-    const { chat } = routed({ "Go.": [task({}, "t1"), "Told."], "Find it.": [call("view"), "Found."] });
+    const { chat } = routed({ "Go.": [task({}, "t1"), "Reported."], "Find it.": [call("view"), "Found."] });
     const seen: unknown[] = [];
     const asked: unknown[] = [];
     const session = open(chat, {
@@ -105,7 +105,7 @@ describe("a sub-agent in the foreground", () => {
   });
 
   test("a sub-agent starts with the context of subagentStart hooks and continues while subagentStop hooks require it", async () => {
-    const { chat, of } = routed({ "Find it.": ["Found."], "Go.": [task(), "Told."] });
+    const { chat, of } = routed({ "Find it.": ["Found."], "Go.": [task(), "Reported."] });
     let stops = 0;
     const session = open(chat, {
       hooks: {
@@ -120,19 +120,19 @@ describe("a sub-agent in the foreground", () => {
 
   test("a sub-agent may take longer than a tool's deadline", async () => {
     const looked = deferred();
-    const { chat } = routed({ "Go.": [task(), "Told."], "Find it.": [() => looked.promise.then(() => "Found.")] });
+    const { chat } = routed({ "Go.": [task(), "Reported."], "Find it.": [() => looked.promise.then(() => "Found.")] });
     const session = open(chat, { toolTimeout: 1, tools: [tool("hang", () => new Promise(() => {}))] });
     const started = nextEvent(session, "subagent.started");
     const answered = session.sendAndWait("Go.");
     await started;
     expect((await session.callTool("hang")).resultType).toBe("timeout");
     looked.resolve();
-    expect((await answered).content).toBe("Told.");
+    expect((await answered).content).toBe("Reported.");
   });
 
   test("an empty, an unknown and a failed sub-agent give results that the model can read", async () => {
     const { chat, of } = routed({
-      "Go.": [task(), task({ agent_type: "magic" }), task({ prompt: "Break." }), "Told."],
+      "Go.": [task(), task({ agent_type: "magic" }), task({ prompt: "Break." }), "Reported."],
       "Find it.": [""],
       "Break.": [() => Promise.reject(new Error("connect ECONNREFUSED 10.0.0.1:443"))],
     });
@@ -148,7 +148,7 @@ describe("a sub-agent in the foreground", () => {
 
   test("a sub-agent ends with the turn that waits for it, with its calls and its own sub-agents", async () => {
     const { chat } = routed({
-      "Go.": [task({ agent_type: "general-purpose" }), "Told."],
+      "Go.": [task({ agent_type: "general-purpose" }), "Reported."],
       "Find it.": [task({ name: "inner", prompt: "Deeper." })],
       "Deeper.": [call("hang")],
     });
@@ -171,7 +171,7 @@ describe("a sub-agent in the foreground", () => {
 
 describe("the tools of a sub-agent", () => {
   const toolsOf = async (options: SessionOptions, agent = "general-purpose", where = environment()) => {
-    const { chat, of } = routed({ "Go.": [task({ agent_type: agent }), "Told."], "Find it.": ["Found."] });
+    const { chat, of } = routed({ "Go.": [task({ agent_type: agent }), "Reported."], "Find it.": ["Found."] });
     await open(chat, options, where).sendAndWait("Go.");
     return { parent: namesOf(of("Go.")[0]), child: namesOf(of("Find it.")[0]) };
   };
@@ -200,7 +200,7 @@ describe("the tools of a sub-agent", () => {
       { ...sourceOf("mcp", "db", tool("db-get")), forAgents: ["editor"] },
     );
     const { chat, of } = routed({
-      "Go.": [{ calls: [{ name: "git-log" }, task({ agent_type: "editor" }).calls![0]!] }, "Told."],
+      "Go.": [{ calls: [{ name: "git-log" }, task({ agent_type: "editor" }).calls![0]!] }, "Reported."],
       "Find it.": [call("git-log"), "Found."],
     });
     await open(chat, { customAgents: [{ name: "editor" }] }, where).sendAndWait("Go.");
@@ -226,7 +226,7 @@ describe("the tools of a sub-agent", () => {
   test("tools that a sub-agent found are visible to it alone", async () => {
     const many = sourceOf("mcp", "big", ...Array.from({ length: 40 }, (_, index) => tool(`big-${index}`)));
     const { chat, of } = routed({
-      "Go.": [task({ agent_type: "general-purpose" }, "t1"), "Told."],
+      "Go.": [task({ agent_type: "general-purpose" }, "t1"), "Reported."],
       "Find it.": [call("tool_search_tool_regex", { pattern: "big-7$" }), "Found."],
     });
     const session = open(chat, {}, createTestEnvironment(many));
@@ -240,7 +240,7 @@ describe("the tools of a sub-agent", () => {
   test("a sub-agent's tools change while it works", async () => {
     const where = environment();
     const { chat, of } = routed({
-      "Go.": [task({ agent_type: "general-purpose" }), "Told."],
+      "Go.": [task({ agent_type: "general-purpose" }), "Reported."],
       "Find it.": [
         () => {
           where.publish(sourceOf("skill", "quality", tool("lint2")));
@@ -264,7 +264,7 @@ describe("the tools of a sub-agent", () => {
       read: () => Promise.reject(new Error()),
     };
     where.publishSkills(pdf);
-    const { chat, of } = routed({ "Go.": [task({ agent_type: "writer" }, "t1"), "Told."], "Find it.": ["Found."] });
+    const { chat, of } = routed({ "Go.": [task({ agent_type: "writer" }, "t1"), "Reported."], "Find it.": ["Found."] });
     const session = open(chat, { customAgents: [{ name: "writer", prompt: "You write.", skills: ["pdf", "gone"], tools: [] }] }, where);
     const invoked = recordEvents(session, "skill.invoked");
     await session.sendAndWait("Go.");
@@ -280,7 +280,7 @@ describe("the tools of a sub-agent", () => {
   test("sub-agents can start sub-agents up to a depth of three", async () => {
     const general = { agent_type: "general-purpose", name: "g" };
     const { chat, of } = routed({
-      "Go.": [task({ ...general, prompt: "1" }), "Told."],
+      "Go.": [task({ ...general, prompt: "1" }), "Reported."],
       "1": [task({ ...general, prompt: "2" }), "One."],
       "2": [task({ ...general, prompt: "3" }), "Two."],
       "3": [task({ ...general, prompt: "4" }), "Three."],
@@ -342,9 +342,9 @@ describe("a sub-agent in the background", () => {
         .join("\n"),
     );
     expect(await text("list_agents", { include_completed: false })).toBe("There are no agents.");
-    expect(await session.callTool("read_agent", { agent_id: "nobody" })).toMatchObject({
+    expect(await session.callTool("read_agent", { agent_id: "missing" })).toMatchObject({
       resultType: "failure",
-      textResultForLlm: "No agent found with agent_id: nobody. The agent may have been cleared or never existed.",
+      textResultForLlm: "No agent found with agent_id: missing. The agent may have been cleared or never existed.",
     });
   });
 
@@ -364,8 +364,8 @@ describe("a sub-agent in the background", () => {
     expect(await read({ since_turn: 0 })).toMatch(/\n\nFound\.\n\nFound more\.$/);
     expect(usersOf(of("Find it.")[2])).toEqual(["Find it.", "Mind the tests.", "Look on."]);
     expect((await session.callTool("write_agent", { message: "Hello?" })).resultType).toBe("failure");
-    expect((await session.callTool("write_agent", { agent_ids: ["finder", "nobody"], message: "Both." })).textResultForLlm).toContain(
-      "No agent found with agent_id: nobody.",
+    expect((await session.callTool("write_agent", { agent_ids: ["finder", "missing"], message: "Both." })).textResultForLlm).toContain(
+      "No agent found with agent_id: missing.",
     );
   });
 
@@ -394,7 +394,7 @@ describe("a sub-agent in the background", () => {
       "Find it.": [() => Promise.reject(new Error("boom at /srv/x"))],
     });
     const session = open(chat);
-    const told = new Promise<unknown>(
+    const notification = new Promise<unknown>(
       (resolve) =>
         void session.on(
           "user.message",
@@ -402,7 +402,7 @@ describe("a sub-agent in the background", () => {
         ),
     );
     await session.sendAndWait("Go.");
-    expect(await told).toBe('<system_notification>\nAgent "finder" (explore) has failed.\n</system_notification>');
+    expect(await notification).toBe('<system_notification>\nAgent "finder" (explore) has failed.\n</system_notification>');
     expect((await session.callTool("read_agent", { agent_id: "finder" })).textResultForLlm).toMatch(
       /^Agent failed\. .*\n\nAgent "finder" \(explore\) failed\. Detailed information is not available\.$/,
     );
@@ -427,7 +427,7 @@ describe("a sub-agent in the background", () => {
   });
 
   describe("session idle with background agents", () => {
-    const told = ["user.message", "subagent.completed", "subagent.failed", "assistant.idle", "session.idle"];
+    const eventTypes = ["user.message", "subagent.completed", "subagent.failed", "assistant.idle", "session.idle"];
     const seen = (events: readonly { readonly type: string; readonly agentId?: string | undefined }[]) =>
       events.map(({ type, agentId }) => (agentId === undefined ? type : `${type} of an agent`));
 
@@ -439,7 +439,7 @@ describe("a sub-agent in the background", () => {
       });
       const ends: unknown[] = [];
       const session = open(chat, { hooks: { onSessionEnd: ({ reason }) => void ends.push(reason) } });
-      const events = recordEvents(session, ...told);
+      const events = recordEvents(session, ...eventTypes);
       const reply = await session.sendAndWait("Go.");
       expect([reply.content, session.conversation.isBusy, ends]).toEqual(["I wait.", false, ["complete"]]);
       expect(seen(events)).toEqual(["user.message", "user.message of an agent", "assistant.idle"]);
@@ -538,7 +538,7 @@ describe("a sub-agent in the background", () => {
     expect((await stopped).data).toMatchObject({ cancelled: true });
     const read = async () => (await session.callTool("read_agent", { agent_id: "finder", wait: true })).textResultForLlm;
     expect(await read()).toMatch(/^Agent cancelled\. .*\n\nAgent "finder" \(explore\) was stopped before it completed\.$/);
-    await session.callTool("write_agent", { agent_id: "finder", message: "Go on." });
+    await session.callTool("write_agent", { agent_id: "finder", message: "Continue." });
     expect(await read()).toMatch(/^Agent completed\. .*\n\nFound\.$/);
   });
 

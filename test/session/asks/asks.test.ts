@@ -272,17 +272,17 @@ describe("a request of a call whose caller can answer", () => {
 describe("the client that answers", () => {
   test("a client receives the call, the key and a withdrawal signal, but no withdrawal after its own answer", async () => {
     const { asks, attach } = table();
-    const told: { readonly id: string; readonly invocation: AskInvocation }[] = [];
+    const received: { readonly id: string; readonly invocation: AskInvocation }[] = [];
     const answers = { one: deferred<unknown>(), two: deferred<unknown>() };
     for (const id of ["one", "two"] as const) {
       const note = (_data: unknown, invocation: AskInvocation): Promise<unknown> => {
-        told.push({ id, invocation });
+        received.push({ id, invocation });
         return answers[id].promise;
       };
       attach(id, ["elicitation"], { elicitation: note });
     }
     const outcome = asks.open("elicitation", { message: "?" }, { toolCallId: "c", agentId: "a", key: "who" });
-    const [one, two] = told.map(({ invocation }) => invocation);
+    const [one, two] = received.map(({ invocation }) => invocation);
     expect(one).toMatchObject({ sessionId: "session-1", toolCallId: "c", agentId: "a", key: "who" });
     expect(one!.signal.aborted).toBe(false);
     answers.one.resolve({ action: "decline" });

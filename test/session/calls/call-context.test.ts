@@ -163,11 +163,11 @@ test("a finished call can no longer call tools, ask or report progress", async (
   ]);
   const events = recordEvents(session);
   await session.callTool("t");
-  const told = events.length;
+  const eventCount = events.length;
   expect((await context!.callTool("t", {})).textResultForLlm).toBe("The execution of this tool, or a previous tool was interrupted.");
   await expect(context!.ask("userInput", { question: "?" })).rejects.toMatchObject({ code: "ASK_UNANSWERED" });
   context!.progress({ message: "x" });
-  expect(events).toHaveLength(told);
+  expect(events).toHaveLength(eventCount);
 });
 
 test("an unanswered question rejects, and the handler may continue without the answer", async () => {

@@ -92,7 +92,7 @@ test("a rejection after the deadline is dropped silently", async () => {
   const call = session.callTool("slow");
   await advance(10);
   await call;
-  late.reject(new Error("nobody hears it"));
+  late.reject(new Error("rejected late"));
   await advance(0);
 });
 

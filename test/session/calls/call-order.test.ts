@@ -137,7 +137,7 @@ describe("the gates of a call", () => {
       },
     ],
     ["rejects", () => Promise.reject(new Error("secret"))],
-    ["decides what nobody understands", () => ({ permissionDecision: "maybe" })],
+    ["returns an unknown decision", () => ({ permissionDecision: "maybe" })],
     [
       "returns what cannot be read",
       () =>
@@ -252,32 +252,32 @@ describe("observers after a call", () => {
   });
 
   test("failures have their own observers, whose guidance follows the result", async () => {
-    const told: unknown[] = [];
+    const observed: unknown[] = [];
     const session = sessionWith(
       [{ name: "view", handler: () => ({ textResultForLlm: "no such file", resultType: "failure", error: "ENOENT" }) }],
       {
         hooks: {
-          onPostToolUse: () => void told.push("success"),
+          onPostToolUse: () => void observed.push("success"),
           onPostToolUseFailure: ({ error, toolName }) => {
-            told.push([toolName, error]);
+            observed.push([toolName, error]);
             return { additionalContext: "try another" };
           },
         },
       },
     );
     const [outcome] = await runAll(session, ["view"]);
-    expect(told).toEqual([["view", "ENOENT"]]);
+    expect(observed).toEqual([["view", "ENOENT"]]);
     expect(outcome?.messages).toEqual(['Tool "view" failed. Additional guidance from postToolUseFailure hooks:\ntry another']);
   });
 
   test("calls that never ran have no observers", async () => {
-    let told = 0;
+    let observed = 0;
     const session = sessionWith([{ name: "t", handler: () => "x" }], {
       onPermissionRequest: () => ({ kind: "reject" }),
-      hooks: { onPostToolUse: () => void told++, onPostToolUseFailure: () => void told++ },
+      hooks: { onPostToolUse: () => void observed++, onPostToolUseFailure: () => void observed++ },
     });
     await runAll(session, ["t"], ["unknown"]);
-    expect(told).toBe(0);
+    expect(observed).toBe(0);
   });
 });
 

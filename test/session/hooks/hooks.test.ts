@@ -37,11 +37,11 @@ function runKind(hooks: HookRunner, kind: FoldedKind, options?: Parameters<HookR
 
 describe("the input of each hook kind", () => {
   test.each(foldedKinds)("the hook %s receives its own fields, session, time and folder", async (kind) => {
-    const told: unknown[] = [];
-    const { environment, hooks } = open({ [hookOptions[kind]]: (...given: unknown[]) => void told.push(...given) });
+    const received: unknown[] = [];
+    const { environment, hooks } = open({ [hookOptions[kind]]: (...given: unknown[]) => void received.push(...given) });
     const begin = Date.now();
     await runKind(hooks, kind);
-    const [input, invocation] = told as [Record<string, unknown>, unknown];
+    const [input, invocation] = received as [Record<string, unknown>, unknown];
     expect(input).toEqual({ sessionId: "session-1", timestamp: expect.any(Number), cwd: environment.folder, ...facts[kind] });
     expect(Number(input["timestamp"])).toBeGreaterThanOrEqual(begin);
     expect(invocation).toEqual({ sessionId: "session-1" });
@@ -52,18 +52,18 @@ describe("the input of each hook kind", () => {
     ["postToolUse", "good", { toolName: "good", toolArgs: { a: 1 }, toolResult: { resultType: "success", textResultForLlm: "fine" } }],
     ["postToolUseFailure", "bad", { toolName: "bad", toolArgs: { a: 1 }, error: "ENOENT" }],
   ])("the tool hook %s receives its own fields, session, time and folder", async (kind, tool, own) => {
-    const told: unknown[] = [];
-    const { session, environment } = open({ [hookOptions[kind]]: (input: unknown) => void told.push(input) });
+    const received: unknown[] = [];
+    const { session, environment } = open({ [hookOptions[kind]]: (input: unknown) => void received.push(input) });
     await session.callTool(tool, { a: 1 });
-    expect(told).toEqual([{ sessionId: "session-1", timestamp: expect.any(Number), cwd: environment.folder, ...own }]);
+    expect(received).toEqual([{ sessionId: "session-1", timestamp: expect.any(Number), cwd: environment.folder, ...own }]);
   });
 
   test("hooks of a sub-agent have its session, and their events its id", async () => {
-    const told: unknown[] = [];
-    const { session, hooks } = open({ onAgentStop: (input) => void told.push(input.sessionId) });
+    const received: unknown[] = [];
+    const { session, hooks } = open({ onAgentStop: (input) => void received.push(input.sessionId) });
     const events = recordEvents(session, "hook.start", "hook.end");
     await runKind(hooks, "agentStop", { agentId: "call-7" });
-    expect(told).toEqual(["call-7"]);
+    expect(received).toEqual(["call-7"]);
     expect(events.map(({ agentId }) => agentId)).toEqual(["call-7", "call-7"]);
   });
 
@@ -109,7 +109,7 @@ describe("the combined output of a hook kind", () => {
       [{}, { decision: "block", reason: "one" }, { decision: "block", reason: "two" }, { decision: "allow" }],
       { blockedBy: "one" },
     ],
-    ["a sub-agent's block", "subagentStop", [{ decision: "block", reason: "go on" }], { blockedBy: "go on" }],
+    ["a sub-agent's block", "subagentStop", [{ decision: "block", reason: "continue" }], { blockedBy: "continue" }],
     [
       "no handling",
       "errorOccurred",
@@ -178,7 +178,7 @@ describe("hooks that fail", () => {
       },
     ],
     ["rejects", () => Promise.reject(new Error("secret of the hook"))],
-    ["throws what is no error", () => Promise.reject(undefined)],
+    ["rejects with undefined", () => Promise.reject(undefined)],
     ["returns a text", () => "allow"],
     ["returns true", async () => true],
     ["returns an array", () => [{ metaToUse: null }]],
@@ -335,7 +335,7 @@ describe("hooks that hang", () => {
 });
 
 test("events contain the input and output of hooks and are not built without a listener", async () => {
-  const { session, hooks } = open({ onAgentStop: () => ({ decision: "block", reason: "go on", extra: 1 }) });
+  const { session, hooks } = open({ onAgentStop: () => ({ decision: "block", reason: "continue", extra: 1 }) });
   const events = recordEvents(session, "hook.start", "hook.end");
   await runKind(hooks, "agentStop");
   const [start, end] = events.map(({ data }) => data);
@@ -344,6 +344,6 @@ test("events contain the input and output of hooks and are not built without a l
     hookInvocationId: start?.["hookInvocationId"],
     hookType: "agentStop",
     success: true,
-    output: { decision: "block", reason: "go on" },
+    output: { decision: "block", reason: "continue" },
   });
 });

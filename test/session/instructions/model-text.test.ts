@@ -109,7 +109,7 @@ describe("faults do not expose details of the host to the model", () => {
     ["bad arguments", { handler: () => "x", parameters: { ...schema, properties: { n: { type: "integer" } } } }],
     ["a deadline", { handler: () => new Promise(() => {}), timeout: 1 }],
     [
-      "an ask that nobody answers",
+      "an unanswered ask",
       { handler: (_: unknown, __: ToolInvocation, { ask }: ToolContext) => ask("userInput", { question: "?" }) },
       { onUserInputRequest: reject },
     ],

@@ -269,17 +269,17 @@ describe("changes of prompts and resources", () => {
 
 describe("subscriptions to a resource", () => {
   function watched() {
-    const tells: (() => void)[] = [];
+    const listeners: (() => void)[] = [];
     let ended = 0;
     const watch: NonNullable<ResourceOptions["watch"]> = (_uri, changed) => {
-      tells.push(changed);
+      listeners.push(changed);
       return () => ended++;
     };
-    return { tells, watch, ended: () => ended };
+    return { listeners, watch, ended: () => ended };
   }
 
   test("a subscription reports changes, even if another resource replaces it or none exists", async () => {
-    const { tells, watch, ended } = watched();
+    const { listeners, watch, ended } = watched();
     const { environment, session } = sessionOf({});
     let seen = 0;
     const watching = await session.watchResource("x://1", () => seen++);
@@ -289,14 +289,14 @@ describe("subscriptions to a resource", () => {
       await settleMicrotasks();
     };
     await publish(resourceOf("x://1", "One", { watch }));
-    expect([seen, tells.length]).toEqual([1, 1]);
-    tells[0]?.();
-    tells[0]?.();
+    expect([seen, listeners.length]).toEqual([1, 1]);
+    listeners[0]?.();
+    listeners[0]?.();
     await settleMicrotasks();
     expect(seen).toBe(2);
     await publish(resourceOf("x://1", "One", { watch }));
-    expect([seen, tells.length, ended()]).toEqual([2, 2, 1]);
-    tells[0]?.();
+    expect([seen, listeners.length, ended()]).toEqual([2, 2, 1]);
+    listeners[0]?.();
     await settleMicrotasks();
     expect(seen).toBe(2);
     await publish(resourceOf("x://1", "Two", { watch }), resourceOf("x://2", "Other"));
@@ -305,7 +305,7 @@ describe("subscriptions to a resource", () => {
     expect([seen, ended()]).toEqual([4, 3]);
     await watching[Symbol.asyncDispose]();
     await publish(resourceOf("x://1", "One", { watch }));
-    expect([seen, tells.length, ended()]).toEqual([4, 3, 3]);
+    expect([seen, listeners.length, ended()]).toEqual([4, 3, 3]);
   });
 
   test("a subscription ends with the session, even while it starts", async () => {

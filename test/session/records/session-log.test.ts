@@ -36,7 +36,7 @@ describe("a session with a log", () => {
   test("a session logs its identity and its stored events in one chain", async () => {
     const store = survivingStore();
     const session = begin(store, { tools: [echo], model: "m1" });
-    const told = recordEvents(session);
+    const emitted = recordEvents(session);
     await session.callTool("echo", { text: "hi" });
     session.events.append("session.idle", {});
     await session.disconnect();
@@ -50,8 +50,8 @@ describe("a session with a log", () => {
     ]);
     expect(events[0]!.data).toMatchObject({ sessionId: "session-1", version: 1, producer: "skillhost", selectedModel: "m1" });
     expect(isChain(events)).toBe(true);
-    expect(events.slice(1)).toEqual(told.filter(({ ephemeral }) => !ephemeral));
-    expect(told.some(({ type }) => type === "session.idle")).toBe(true);
+    expect(events.slice(1)).toEqual(emitted.filter(({ ephemeral }) => !ephemeral));
+    expect(emitted.some(({ type }) => type === "session.idle")).toBe(true);
   });
 
   test("a session returns its events in the order of the log, a listener's own event after the one that caused it", async () => {

@@ -143,12 +143,12 @@ describe("errorOccurred hooks", () => {
     const chat = fakeChat(() => {
       throw new Error("no");
     });
-    const told: unknown[] = [];
+    const received: unknown[] = [];
     const session = openSession(createTestEnvironment(), {
       chatModel: chat,
       hooks: {
         onErrorOccurred: ({ error, errorContext, recoverable }) => {
-          told.push([error, errorContext, recoverable]);
+          received.push([error, errorContext, recoverable]);
           return { errorHandling: "retry", retryCount: 2, userNotification: "Trying again." };
         },
       },
@@ -156,7 +156,7 @@ describe("errorOccurred hooks", () => {
     const events = recordEvents(session, "session.info", "session.error");
     await expect(session.sendAndWait("Go.")).rejects.toThrow("no");
     expect(chat.requests).toHaveLength(3);
-    expect(told).toEqual(Array.from({ length: 3 }, () => ["no", "model_call", false]));
+    expect(received).toEqual(Array.from({ length: 3 }, () => ["no", "model_call", false]));
     expect(events.map(({ type }) => type)).toEqual(["session.info", "session.info", "session.info", "session.error"]);
   });
 });

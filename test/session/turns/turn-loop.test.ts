@@ -60,7 +60,7 @@ describe("the end of a turn", () => {
     await session.sendAndWait("Go.");
     expect(chat.requests).toHaveLength(5);
     expect(infos.map(({ data }) => data["infoType"])).toEqual(["iteration_limit"]);
-    await session.sendAndWait("Go on.");
+    await session.sendAndWait("Continue.");
     expect(chat.requests).toHaveLength(10);
   });
 });

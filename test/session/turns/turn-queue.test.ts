@@ -116,28 +116,36 @@ describe("sendAndWait", () => {
 
 describe("hooks around a turn", () => {
   test("hooks see and change the prompt, add context and receive start and end", async () => {
-    const told: string[] = [];
+    const hookCalls: string[] = [];
     const chat = fakeChat("Hello.");
     const session = openSession(createTestEnvironment(), {
       chatModel: chat,
       hooks: {
         onUserPromptSubmitted: ({ prompt }) => {
-          told.push(`submitted ${prompt}`);
+          hookCalls.push(`submitted ${prompt}`);
           return { modifiedPrompt: "Hi!", additionalContext: "It is Monday." };
         },
         onUserPromptTransformed: ({ transformedPrompt }) => ({ modifiedTransformedPrompt: `${transformedPrompt}\n\nBe kind.` }),
         onSessionStart: ({ source, initialPrompt }) => {
-          told.push(`start ${source} ${initialPrompt}`);
+          hookCalls.push(`start ${source} ${initialPrompt}`);
           return { additionalContext: "You are in Oslo." };
         },
-        onAgentStop: ({ stop_hook_active }) => void told.push(`stop ${stop_hook_active}`),
-        onSessionEnd: ({ reason }) => void told.push(`end ${reason}`),
+        onAgentStop: ({ stop_hook_active }) => void hookCalls.push(`stop ${stop_hook_active}`),
+        onSessionEnd: ({ reason }) => void hookCalls.push(`end ${reason}`),
       },
     });
     const events = recordEvents(session, "user.message");
     await session.sendAndWait("hi");
     await session.sendAndWait("hi");
-    expect(told).toEqual(["submitted hi", "start new Hi!", "stop false", "end complete", "submitted hi", "stop false", "end complete"]);
+    expect(hookCalls).toEqual([
+      "submitted hi",
+      "start new Hi!",
+      "stop false",
+      "end complete",
+      "submitted hi",
+      "stop false",
+      "end complete",
+    ]);
     expect(userTexts(chat.requests[0])).toEqual([
       "You are in Oslo.",
       "Hi!\n\n<system_reminder>\nIt is Monday.\n</system_reminder>\n\nBe kind.",
