@@ -51,30 +51,30 @@ export function arrange(message: AssistantMessage, owner: LayoutOwner, refused: 
   return said.slice(0, said.findLastIndex((piece) => piece.kind !== "thought") + 1);
 }
 
-export function layoutOf({ replay }: AssistantMessage, { api, model }: LayoutOwner, refused: WeakSet<object>): readonly LayoutPart[] {
+function layoutOf({ replay }: AssistantMessage, { api, model }: LayoutOwner, refused: WeakSet<object>): readonly LayoutPart[] {
   const kept = !isRecord(replay) || refused.has(replay) ? undefined : replay[api];
   if (!isRecord(kept) || kept["model"] !== model || !Array.isArray(kept["parts"])) return [];
   return kept["parts"].filter(isLayoutPart);
 }
 
-export function isLayoutPart(part: unknown): part is LayoutPart {
+function isLayoutPart(part: unknown): part is LayoutPart {
   if (!isRecord(part)) return false;
   if (part["kind"] === "thought") return isRecord(part["item"]);
   if (part["kind"] === "text") return Number.isSafeInteger(part["length"]) && ["string", "undefined"].includes(typeof part["phase"]);
   return part["kind"] === "call";
 }
 
-export function plain({ content, toolCalls = [] }: AssistantMessage): readonly MessagePiece[] {
+function plain({ content, toolCalls = [] }: AssistantMessage): readonly MessagePiece[] {
   return [{ kind: "text", text: content }, ...toolCalls.map((call) => ({ kind: "call" as const, call }))];
 }
 
 // The message may have been changed since.
-export function fits(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): boolean {
+function fits(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): boolean {
   const length = layout.reduce((sum, part) => sum + (part.kind === "text" ? part.length : 0), 0);
   return length === content.length && layout.filter((part) => part.kind === "call").length === toolCalls.length;
 }
 
-export function place(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): readonly MessagePiece[] {
+function place(layout: readonly LayoutPart[], { content, toolCalls = [] }: AssistantMessage): readonly MessagePiece[] {
   let [start, count] = [0, 0];
   return layout.map((part): MessagePiece => {
     if (part.kind === "thought") return part;
