@@ -23,7 +23,7 @@ function agent(...args: string[]): ReturnType<typeof runCli> {
 
 const call = { id: "call-0", name: "greet", arguments: { name: "Ada" } };
 
-test("prints the answer of the server's model and the calls of the skills' tools", async () => {
+test("agent prints the answer of the server's model and the calls of the skills' tools", async () => {
   backend.answer({ toolCalls: [call] }, { content: "She was greeted." });
   const { code, stdout, stderr } = await agent("--allow", "greet");
   expect({ code, stdout }).toEqual({ code: 0, stdout: "She was greeted.\n" });
@@ -35,14 +35,14 @@ test("prints the answer of the server's model and the calls of the skills' tools
   expect(offered).not.toContain("view");
 });
 
-test("denies calls that are not allowed and prints how to allow them", async () => {
+test("agent denies calls that are not allowed and prints how to allow them", async () => {
   backend.answer({ toolCalls: [call] }, { content: "That was not to be." });
   const { code, stdout, stderr } = await agent();
   expect({ code, stdout }).toEqual({ code: 0, stdout: "That was not to be.\n" });
   expect(stderr).toContain('"greet" was denied: it is not allowed. Allow it with --allow greet, or everything with --yes.');
 });
 
-test("fails with the words of a turn that failed", async () => {
+test("agent fails with the message of a failed turn", async () => {
   backend.answer({ status: 402 });
   const { code, stdout, stderr } = await agent("--yes");
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -72,7 +72,7 @@ test("agent reports that the user is not signed in", async () => {
   expect(stderr).toContain("No user is signed in to GitHub Copilot (NotSignedIn).");
 });
 
-test("reports wrong usage", async () => {
+test("agent reports wrong usage", async () => {
   expect(await runCli(["agent", " "], { cwd: place.path })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("The prompt is empty"),

@@ -15,7 +15,7 @@ function placeWith(names: readonly string[], config: object = { plugins: names.m
 const env = (place: { at(path: string): string }) => ({ SKILLHOST_HOME: place.at("home") });
 
 describe("plugins that the configuration names", () => {
-  test("are listed with what they bring and what is wrong with each part", async () => {
+  test("list prints plugins with their components and the problems of each", async () => {
     using place = placeWith(["claude", "codex"]);
     const { code, stdout } = await runCli(["list"], { cwd: place.path, env: env(place) });
     expect(code).toBe(0);
@@ -29,14 +29,14 @@ describe("plugins that the configuration names", () => {
     expect(lines).toContain("ledger  stdio  not started  plugin house-rules");
   });
 
-  test("are listed as data with --json, too", async () => {
+  test("list --json prints plugins as data", async () => {
     using place = placeWith(["claude"]);
     const { stdout } = await runCli(["list", "--json"], { cwd: place.path, env: env(place) });
     const plugins = JSON.parse(stdout).data.plugins;
     expect(plugins).toMatchObject([{ name: "house-rules", state: "active", bundle: { dialect: "claude", skills: ["tidy", "sweep"] } }]);
   });
 
-  test("are explained by their name", async () => {
+  test("explain explains a plugin by its name", async () => {
     using place = placeWith(["claude"]);
     const { code, stdout } = await runCli(["explain", "house-rules"], { cwd: place.path, env: env(place) });
     expect([code, stdout]).toEqual([0, expect.stringContaining("house-rules 0.3.1  active  claude  bundles/claude")]);
@@ -44,20 +44,20 @@ describe("plugins that the configuration names", () => {
     expect(skill.stdout).toContain("bundles/claude/skills/tidy");
   });
 
-  test("may say what they are configured with", async () => {
+  test("a plugin may have a configuration", async () => {
     using place = placeWith(["claude"], { plugins: [{ use: "./bundles/claude", config: { hooks: false } }] });
     const { stdout } = await runCli(["list"], { cwd: place.path, env: env(place) });
     expect(stdout).toContain("adds 2 skills, 1 agent, 2 commands, 2 MCP servers");
   });
 
-  test("are looked at by doctor", async () => {
+  test("doctor checks plugins", async () => {
     using place = placeWith(["claude"]);
     const { stdout } = await runCli(["doctor", "--timeout", "1"], { cwd: place.path, env: env(place) });
     expect(stdout).toContain("HOOK_TYPE_UNSUPPORTED");
   });
 
   test.each([["./x", 7], [{ use: 7 }], [{ use: "./x", also: 1 }], [""]])(
-    "%j in the configuration is an error at its place",
+    "%j in the configuration is an error with its position",
     async (...plugins) => {
       using place = workplace({ "skillhost.json": JSON.stringify({ plugins }, undefined, 1) });
       const { code, stderr } = await runCli(["list"], { cwd: place.path });
@@ -67,8 +67,8 @@ describe("plugins that the configuration names", () => {
   );
 });
 
-describe("check", () => {
-  test("checks a bundle's parts and its skills, and makes nothing", async () => {
+describe("check of bundles", () => {
+  test("check reports a bundle's components and its skills, and creates no files", async () => {
     using place = placeWith(["claude"], {});
     const { code, stdout } = await runCli(["check", "bundles/claude"], { cwd: place.path, env: env(place) });
     expect(code).toBe(1);
@@ -77,7 +77,7 @@ describe("check", () => {
     expect(existsSync(place.at("home"))).toBe(false);
   });
 
-  test("passes one that has nothing wrong, also among those of the configuration", async () => {
+  test("check passes a valid bundle, including those of the configuration", async () => {
     using place = placeWith(["openclaw"]);
     expect(await runCli(["check"], { cwd: place.path, env: env(place) })).toMatchObject({
       code: 0,
@@ -85,7 +85,7 @@ describe("check", () => {
     });
   });
 
-  test("checks everything that a folder is: a bundle, a marketplace, and a skill", async () => {
+  test("check covers a folder as a bundle, as a marketplace and as a skill", async () => {
     const bad = (name: string) => `---\nname: ${name}\ndescription: Does it. Use it for that.\nallowed-tools: { a: 1 }\n---\nDo it.\n`;
     using place = workplace({
       "all/.claude-plugin/plugin.json": '{"name":"all"}',
@@ -114,7 +114,7 @@ describe("check", () => {
     expect(new Set(faulty.map(({ source }: { source: string }) => source))).toEqual(new Set(["all", "usual", "first", "second"]));
   });
 
-  test("a marketplace of Cursor is one, too", async () => {
+  test("check accepts a marketplace of Cursor", async () => {
     using place = workplace({
       "m/.cursor-plugin/marketplace.json": JSON.stringify({ name: "m", plugins: [{ name: "p", source: "./p" }] }),
       "m/p/.cursor-plugin/plugin.json": '{"name":"p"}',
@@ -124,7 +124,7 @@ describe("check", () => {
     expect(JSON.parse(stdout).data).toMatchObject({ plugins: [{ name: "p", dialect: "cursor", skills: ["a"] }], counts: { skills: 1 } });
   });
 
-  test("lists a marketplace, checks the plugins in it, and reports unusable entries", async () => {
+  test("check lists a marketplace, checks the plugins in it, and reports unusable entries", async () => {
     using place = placeWith(["marketplace"], {});
     const { code, stdout } = await runCli(["check", "bundles/marketplace", "--json"], { cwd: place.path, env: env(place) });
     const { data, diagnostics } = JSON.parse(stdout);
@@ -136,7 +136,7 @@ describe("check", () => {
     expect(diagnostics.filter((found: { code: string }) => found.code === "MARKETPLACE_ENTRY")).toHaveLength(2);
   });
 
-  test("reports a path that is not a folder, and a missing one", async () => {
+  test("check reports a path that is not a folder, and a missing one", async () => {
     using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
     const file = await runCli(["check", "skills/a/SKILL.md"], { cwd: place.path });
     expect([file.code, file.stdout]).toEqual([1, expect.stringContaining("skills/a/SKILL.md error SKILLS_NOT_DIRECTORY")]);
@@ -144,7 +144,7 @@ describe("check", () => {
     expect([gone.code, gone.stdout]).toEqual([1, expect.stringContaining("nowhere error SKILLS_DIRECTORY_MISSING")]);
   });
 
-  test("--strict reports folders in which other hosts find no SKILL.md", async () => {
+  test("check --strict reports folders in which other hosts find no SKILL.md", async () => {
     using place = workplace({
       "skills/a/skill.json": '{"name":"a","description":"Does a thing that is wanted."}',
       "skills/b/Skill.md": skillDocument("b"),

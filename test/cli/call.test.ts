@@ -18,17 +18,17 @@ export default defineTool("echo", { description: "Gives its arguments back as th
   "skills/a/tools/declared.json": JSON.stringify({ name: "declared", description: "Answered by an attached client." }),
 };
 
-test("calls a tool and prints what a model would read", async () => {
+test("call runs a tool and prints the text that a model would read", async () => {
   using place = workplace(files);
   expect(await runCli(["call", "greet", '{"name":"Ada"}', "--yes"], { cwd: place.path })).toEqual({
     code: 0,
     stdout: "Hello Ada\n",
     stderr: "",
   });
-  expect((await runCli(["call", "a/greet", "--yes"], { cwd: place.path })).stdout).toBe("Hello nobody\n");
+  expect((await runCli(["call", "a/greet", "--yes"], { cwd: place.path })).stdout).toBe("Hello stranger\n");
 });
 
-test("takes arguments from --arg, as JSON where they parse and as text otherwise", async () => {
+test("call reads arguments from --arg, as JSON if they parse and as text otherwise", async () => {
   using place = workplace(files);
   const argv = [
     "call",
@@ -48,13 +48,13 @@ test("takes arguments from --arg, as JSON where they parse and as text otherwise
   expect(JSON.parse(stdout)).toEqual({ kept: 1, n: 5, list: [1], text: "a=b", quoted: "7" });
 });
 
-test("takes arguments from stdin when asked to, or when input is piped and nothing else is given", async () => {
+test("call reads arguments from stdin on request, or if input is piped without other arguments", async () => {
   using place = workplace(files);
   const setup = { cwd: place.path, stdin: '{"name":"Bea"}\n' };
   expect((await runCli(["call", "greet", "-", "--yes"], setup)).stdout).toBe("Hello Bea\n");
   expect((await runCli(["call", "greet", "--yes"], setup)).stdout).toBe("Hello Bea\n");
   expect((await runCli(["call", "greet", "--arg", "name=Cy", "--yes"], setup)).stdout).toBe("Hello Cy\n");
-  expect((await runCli(["call", "greet", "--yes"], { ...setup, stdin: "" })).stdout).toBe("Hello nobody\n");
+  expect((await runCli(["call", "greet", "--yes"], { ...setup, stdin: "" })).stdout).toBe("Hello stranger\n");
 });
 
 test.each([
@@ -68,14 +68,14 @@ test.each([
   expect(stderr).toContain(said);
 });
 
-test("denies a call when it cannot ask the user, and prints how to allow it", async () => {
+test("call denies a tool if it cannot ask the user, and prints how to allow it", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["call", "greet", "{}"], { cwd: place.path });
   expect(code).toBe(1);
   expect(stderr).toContain("Allow it with --yes.");
 });
 
-test("asks on a terminal and shows the tool, its source and its arguments", async () => {
+test("call asks on a terminal and shows the tool, its source and its arguments", async () => {
   using place = workplace(files);
   const questions: string[] = [];
   const answering = (answer: string) => (question: string) => {
@@ -98,7 +98,7 @@ test("asks on a terminal and shows the tool, its source and its arguments", asyn
   expect(refused.stdout).not.toContain("Hello");
 });
 
-test("does not let anybody allow with a y what is too long to be shown, and shows it on request", async () => {
+test('call does not accept a "y" for arguments that are too long to show, and shows them on request', async () => {
   using place = workplace(files);
   const args = JSON.stringify({ name: `Ada${"a".repeat(20_000)}`, note: "and deletes" });
   const run = async (...answers: string[]) => {
@@ -121,7 +121,7 @@ test("does not let anybody allow with a y what is too long to be shown, and show
   expect(await run("show", "")).toMatchObject({ code: 1 });
 });
 
-test("lets a tool ask the person on the terminal", async () => {
+test("a tool can ask the user on the terminal", async () => {
   using place = workplace(files);
   const answer = (question: string): string => (question.includes("Which one?") ? "2" : "y");
   expect((await runCli(["call", "asks", "{}"], { cwd: place.path, isTTY: true, answer })).stdout).toBe("blue\n");
@@ -138,7 +138,7 @@ test("call --json prints the whole result", async () => {
   });
 });
 
-test("prints why a tool failed to stderr, and what a model would read to stdout", async () => {
+test("call prints the error of a tool to stderr, and the text that a model would read to stdout", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["call", "fails", "{}", "--yes"], { cwd: place.path });
   expect(code).toBe(1);
@@ -146,14 +146,14 @@ test("prints why a tool failed to stderr, and what a model would read to stdout"
   expect(stderr).toContain("secret reason");
 });
 
-test("call names the argument that is wrong", async () => {
+test("call names the invalid argument", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["call", "greet", '{"name":5}', "--yes"], { cwd: place.path });
   expect(code).toBe(1);
   expect(stdout).toContain("name");
 });
 
-test("offers the nearest names for a tool that is not there, and explains one that is not offered", async () => {
+test("call suggests the nearest names for an unknown tool, and explains a tool that is not available", async () => {
   using place = workplace({ ...files, "skillhost.json": "{}" });
   const unknown = await runCli(["call", "gret", "{}", "--yes"], { cwd: place.path });
   expect(unknown.code).toBe(1);
@@ -163,14 +163,14 @@ test("offers the nearest names for a tool that is not there, and explains one th
   expect(disabled.stderr).toContain('run "skillhost explain greet"');
 });
 
-test("does not wait for a client to answer a tool without a handler", async () => {
+test("call does not wait for a client to answer a tool without a handler", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["call", "declared", "{}", "--yes"], { cwd: place.path });
   expect(code).toBe(1);
   expect(stderr).toContain("without a handler");
 });
 
-test("cancels the call on Ctrl-C, and when its time is up", async () => {
+test("call cancels the tool on Ctrl-C and at its time limit", async () => {
   using place = workplace(files);
   const running = startCli(["call", "slow", "{}", "--yes"], { cwd: place.path });
   // Tools run in this process, so the test can observe when one is running.
@@ -183,7 +183,7 @@ test("cancels the call on Ctrl-C, and when its time is up", async () => {
   expect(JSON.parse(limited.stdout).data.result.resultType).toMatch(/timeout|failure/);
 });
 
-test("a time limit also holds for a tool with a longer deadline of its own, and leaves the person their time", async () => {
+test("the time limit overrides a longer deadline of the tool, and does not include the user's time to answer", async () => {
   using place = workplace({
     ...files,
     "skills/a/tools/long.ts": `import { defineTool } from "skillhost";
@@ -194,7 +194,7 @@ export default defineTool("long", { description: "Waits for ever if it may.", ti
   expect(stderr).toContain("The call was cancelled after 50 ms.");
   const answer = (): Promise<string> => new Promise((resolve) => setTimeout(() => resolve("y"), 150));
   const patient = await runCli(["call", "greet", "{}", "--timeout", "120"], { cwd: place.path, isTTY: true, answer });
-  expect(patient).toMatchObject({ code: 0, stdout: "Hello nobody\n" });
+  expect(patient).toMatchObject({ code: 0, stdout: "Hello stranger\n" });
 });
 
 const forecast = `import { defineTool } from "skillhost";
@@ -205,9 +205,9 @@ export default defineTool("forecast", { description: "Returns its arguments.", p
   handler: (args) => args });`;
 
 test.each<[string, readonly string[], object]>([
-  ["texts stay texts, numbers are numbers", ["--city", "5", "--max-days", "5"], { city: "5", max_days: 5 }],
-  ["values after an equals sign, also empty ones", ["--city=", "--max_days=-1"], { city: "", max_days: -1 }],
-  ["switches, and switches off", ["--city", "a", "--max-days", "1", "--dry-run"], { city: "a", max_days: 1, dryRun: true }],
+  ["texts stay texts, and numbers are numbers", ["--city", "5", "--max-days", "5"], { city: "5", max_days: 5 }],
+  ["values after an equals sign, including empty ones", ["--city=", "--max_days=-1"], { city: "", max_days: -1 }],
+  ["switches that are turned on and off", ["--city", "a", "--max-days", "1", "--dry-run"], { city: "a", max_days: 1, dryRun: true }],
   ["no- and false", ["--dryRun", "false", "--city", "a", "--max-days", "1"], { city: "a", max_days: 1, dryRun: false }],
   ["a negated switch", ["--no-dry-run", "--city", "a", "--max-days", "1"], { city: "a", max_days: 1, dryRun: false }],
   [
@@ -216,23 +216,19 @@ test.each<[string, readonly string[], object]>([
     { tags: ["rain", "wind"], city: "a", max_days: 1 },
   ],
   [
-    "objects and anything as JSON",
+    "objects and values of any type as JSON",
     ["--limits", '{"a":1}', "--any", "x", "--city", "a", "--max-days", "1"],
     { limits: { a: 1 }, any: "x", city: "a", max_days: 1 },
   ],
+  ["the first matching type", ["--id", "7", "--any", "[1]", "--city", "a", "--max-days", "1"], { id: 7, any: [1], city: "a", max_days: 1 }],
   [
-    "the first type that fits",
-    ["--id", "7", "--any", "[1]", "--city", "a", "--max-days", "1"],
-    { id: 7, any: [1], city: "a", max_days: 1 },
-  ],
-  [
-    "an argument that is named like an option of skillhost, with --arg",
+    "an argument with the name of an option of skillhost, with --arg",
     ["--arg", 'json="x"', "--city", "a", "--max-days", "1"],
     { json: "x", city: "a", max_days: 1 },
   ],
   ["options of skillhost between them", ["--city", "a", "--quiet", "--max-days", "1"], { city: "a", max_days: 1 }],
   ["JSON, changed by options", ['{"city":"a","max_days":1}', "--max-days", "2"], { city: "a", max_days: 2 }],
-])("an option for each argument: %s", async (_what, argv, args) => {
+])("call has an option for each argument: %s", async (_what, argv, args) => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
   const { code, stdout, stderr } = await runCli(["call", "forecast", "--yes", ...argv], { cwd: place.path, stdin: "ignored" });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -255,7 +251,7 @@ test.each<[string, readonly string[], string]>([
   expect(stderr).toContain(message);
 });
 
-test("shows a tool's arguments as options, and does not call it", async () => {
+test("call --help shows a tool's arguments as options, and does not call it", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
   expect(
     (await runCli(["call", "forecast", "--help"], { cwd: place.path })).stdout,
@@ -276,7 +272,7 @@ Arguments:
   expect((await runCli(["call", "--help"], { cwd: place.path })).stdout).toContain("Usage: skillhost call [options] <tool> [args...]");
 });
 
-test("asks for required arguments on a terminal, again after a value of the wrong type", async () => {
+test("call asks for required arguments on a terminal, and again after a value of the wrong type", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/forecast.ts": forecast });
   const questions: string[] = [];
   const answers = ["Oslo", "many", "3"];

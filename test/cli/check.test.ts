@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runCli, skillDocument, toolModule, workplace } from "./run-cli.ts";
 
-test("passes valid skills and prints how many it checked", async () => {
+test("check passes valid skills and prints their number", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": toolModule("hello", "Hello") });
   expect(await runCli(["check"], { cwd: place.path })).toEqual({
     code: 0,
@@ -14,7 +14,7 @@ test("passes valid skills and prints how many it checked", async () => {
   expect((await runCli(["check"], { cwd: text.path })).stdout).toBe("1 skill and 0 tools checked: no problems found.\n");
 });
 
-test("with --run it loads the modules of a folder that is trusted, and finds what only running shows", async () => {
+test("check --run loads the modules of a trusted folder, and reports errors that only appear at run time", async () => {
   using place = workplace({
     "skills/a/SKILL.md": skillDocument("a"),
     "skills/a/tools/hello.ts": `import "node:fs";\nfunction fail(): never { throw new Error("only when it runs"); }\nfail();\n${toolModule("hello", "Hello")}`,
@@ -32,7 +32,7 @@ test("with --run it loads the modules of a folder that is trusted, and finds wha
   expect(run.stdout).not.toContain("--run");
 });
 
-test("explains how Python files become tools, and that it did not run them", async () => {
+test("check explains how Python files become tools, and that it did not run them", async () => {
   using place = workplace({
     "skills/a/skill.json": '{ "name": "a", "description": "Counts words. Use it for texts." }',
     "skills/a/tools/count.py": "def broken(:",
@@ -43,7 +43,7 @@ test("explains how Python files become tools, and that it did not run them", asy
   expect(stdout).not.toContain("no problems found");
 });
 
-test("reports, as list does, a skill with more files than clients receive", async () => {
+test("check reports, as list does, a skill with more files than clients receive", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/b/SKILL.md": skillDocument("b") });
   for (let index = 0; index < 512; index++) place.write(`skills/b/data/${index}.txt`, "");
   for (const command of ["check", "list"]) {
@@ -52,7 +52,7 @@ test("reports, as list does, a skill with more files than clients receive", asyn
   }
 });
 
-test("checks skills in deeper folders and names those folders, as list does", async () => {
+test("check covers skills in deeper folders and names those folders, as list does", async () => {
   using place = workplace({
     "cookbook/tools/web/fetch/SKILL.md": skillDocument("fetch"),
     "cookbook/tools/web/parse/SKILL.md": skillDocument("other-name"),
@@ -74,7 +74,7 @@ test("checks skills in deeper folders and names those folders, as list does", as
   );
 });
 
-test("check runs nothing of what it checks", async () => {
+test("check runs no code", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const write = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(place.at("ran"))}, "");\n`;
   place.write("skills/a/tools/hello.ts", write + toolModule("hello", "Hello"));
@@ -89,7 +89,7 @@ test("check runs nothing of what it checks", async () => {
   expect(existsSync(place.at("ran"))).toBe(false);
 });
 
-test("reports faults of manifests, documents, prompts, tool JSON, schemas and modules with their places, and exits with 1", async () => {
+test("check reports errors of manifests, documents, prompts, tool JSON, schemas and modules with their positions, and exits with 1", async () => {
   using place = workplace({
     "skills/a/skill.json": '{\n  "name": "a",\n  "version": "one",\n  "prompts": ["prompts/none.md"]\n}\n',
     "skills/a/tools/broken.ts": "export default {\n  name: \n};\n",
@@ -112,7 +112,7 @@ test("reports faults of manifests, documents, prompts, tool JSON, schemas and mo
   }
 });
 
-test("check finds clashes of names without running anything", async () => {
+test("check reports name conflicts without running code", async () => {
   using place = workplace({
     "skills/a/SKILL.md": skillDocument("a"),
     "skills/a/tools/hello.ts": toolModule("hello", "Hello"),
@@ -129,7 +129,7 @@ test("check finds clashes of names without running anything", async () => {
   expect(two).toContain("warning TOOL_NAME_CLASH");
 });
 
-test("holds SKILL.md to the specification with --strict, and then fails on warnings", async () => {
+test("check --strict applies the specification to SKILL.md and fails on warnings", async () => {
   using place = workplace({ "skills/a/SKILL.md": "---\nname: a\ndescription: Does a thing that is wanted. Use it.\nmode: x\n---\nbody\n" });
   expect((await runCli(["check"], { cwd: place.path })).code).toBe(0);
   const strict = await runCli(["check", "--strict"], { cwd: place.path });
@@ -137,7 +137,7 @@ test("holds SKILL.md to the specification with --strict, and then fails on warni
   expect(strict.stdout).toContain("skills/a/SKILL.md:4:1 error SKILL_FIELDS_UNEXPECTED");
   using vague = workplace({
     "skills/a/SKILL.md": skillDocument("a"),
-    "skills/a/tools/hello.ts": toolModule("hello", "x").replace(/description: "Says[^"]*"/, 'description: "A tool"'),
+    "skills/a/tools/hello.ts": toolModule("hello", "x").replace(/description: "Returns[^"]*"/, 'description: "A tool"'),
   });
   expect((await runCli(["check"], { cwd: vague.path })).code).toBe(0);
   expect((await runCli(["check", "--strict"], { cwd: vague.path })).code).toBe(1);
@@ -158,7 +158,7 @@ test("check --json prints its report as data", async () => {
   });
 });
 
-test("does not pass when there was nothing to check", async () => {
+test("check fails if there was nothing to check", async () => {
   using place = workplace({ "empty/.keep": "" });
   const none = await runCli(["check", "empty"], { cwd: place.path });
   expect(none.code).toBe(1);

@@ -10,12 +10,12 @@ async function namesIn(cwd: string, ...argv: string[]): Promise<string[]> {
   return JSON.parse(stdout).data.skills.map((skill: { name: string }) => skill.name);
 }
 
-test("without options and configuration ./skills counts", async () => {
+test("without options and configuration, ./skills is loaded", async () => {
   using place = workplace(skills);
   expect(await namesIn(place.path)).toEqual(["b"]);
 });
 
-test("reads skillhost.json, whose paths start at its folder, before a key of package.json", async () => {
+test("skillhost.json takes precedence over a key of package.json, and its paths are relative to its folder", async () => {
   using place = workplace({
     ...skills,
     "package.json": JSON.stringify({ name: "x", skillhost: { skillDirectories: ["skills"] } }),
@@ -30,7 +30,7 @@ test("a configuration is read from the skillhost key of package.json", async () 
   expect(JSON.parse(stdout).data.skills).toMatchObject([{ name: "b", state: "disabled" }]);
 });
 
-test("looks for a configuration up to the top of the checkout, and no further", async () => {
+test("a configuration is searched up to the root of the checkout, and no further", async () => {
   using place = workplace({
     ...skills,
     "skillhost.json": JSON.stringify({ skillDirectories: ["tools-here"] }),
@@ -42,7 +42,7 @@ test("looks for a configuration up to the top of the checkout, and no further", 
   expect(await namesIn(place.at("inside/deep"))).toEqual(["a"]);
 });
 
-test("--skills takes the place of the configured directories and may be repeated; --config names a file", async () => {
+test("--skills replaces the configured directories and may be repeated, and --config names a file", async () => {
   using place = workplace({
     ...skills,
     "skillhost.json": '{"skillDirectories": []}',
@@ -53,7 +53,7 @@ test("--skills takes the place of the configured directories and may be repeated
   expect(await namesIn(place.path, "--config", "other.json")).toEqual(["a"]);
 });
 
-test("names an unknown key and a value of the wrong type with their places", async () => {
+test("an unknown key and a value of the wrong type are reported with their positions", async () => {
   using place = workplace({ "skillhost.json": '{\n  "skillDirectory": ["x"],\n  "disabledSkills": "b",\n  "importTimeout": -1\n}\n' });
   const { code, stdout, stderr } = await runCli(["list"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -67,7 +67,7 @@ test("names an unknown key and a value of the wrong type with their places", asy
   expect(JSON.parse(asJson.stdout).diagnostics).toHaveLength(3);
 });
 
-test("reports an invalid conflict policy, which the host checks", async () => {
+test("an invalid conflict policy is reported by the host", async () => {
   using place = workplace({ "skillhost.json": '{"conflicts": "sometimes"}' });
   const { code, stderr } = await runCli(["list"], { cwd: place.path });
   expect(code).toBe(2);
@@ -75,10 +75,10 @@ test("reports an invalid conflict policy, which the host checks", async () => {
 });
 
 test.each([
-  ["is not there", "none.json"],
+  ["does not exist", "none.json"],
   ["does not parse", "broken.json"],
-  ["holds no object", "list.json"],
-  ["has no key for us", "package.json"],
+  ["contains no object", "list.json"],
+  ["lacks our key", "package.json"],
 ])("a named configuration is refused that %s", async (_what, file) => {
   using place = workplace({ "broken.json": "{", "list.json": "[]", "package.json": "{}" });
   const { code, stderr } = await runCli(["list", "--config", file], { cwd: place.path });
@@ -86,23 +86,23 @@ test.each([
   expect(stderr).toContain(file);
 });
 
-describe("a configuration that was only found", () => {
+describe("a discovered configuration", () => {
   const debug = { logLevel: "debug", logFile: "../outside.log" };
 
-  test("does not set a log file, and reports the position of the key", async () => {
+  test("a discovered configuration sets no log file, and the position of the key is reported", async () => {
     using place = workplace({ "p/skillhost.json": JSON.stringify(debug, undefined, 2), "p/skills/b/SKILL.md": skillDocument("b") });
     const { code, stderr } = await runCli(["list"], { cwd: place.at("p") });
     expect({ code, hasLog: existsSync(place.at("outside.log")) }).toEqual({ code: 0, hasLog: false });
     expect(stderr).toContain("skillhost.json:3:3 warning CONFIG_USER_ONLY");
   });
 
-  test("does the same by a key of package.json, and for a file inside the project", async () => {
+  test("a discovered configuration sets no log file by a key of package.json or inside the project either", async () => {
     using place = workplace({ "package.json": JSON.stringify({ skillhost: { logFile: "run.log" } }) });
     const { stderr } = await runCli(["list"], { cwd: place.path });
     expect([existsSync(place.at("run.log")), stderr]).toEqual([false, expect.stringContaining("CONFIG_USER_ONLY")]);
   });
 
-  test("does not say how much is written into a log file that the user names", async () => {
+  test("a discovered configuration does not set the level of a log file that the user names", async () => {
     using place = workplace({ "skillhost.json": '{ "logLevel": "debug", "disabledSkills": ["$(touch pwned)"] }' });
     await runCli(["list", "--log-file", "own.log"], { cwd: place.path });
     expect(readFileSync(place.at("own.log"), "utf8")).not.toContain('"debug"');
@@ -111,22 +111,25 @@ describe("a configuration that was only found", () => {
     expect([text.includes('"debug"'), text.includes("pwned")]).toEqual([true, false]);
   });
 
-  test.each(["sessionsDirectory", "workingDirectory"])("confines %s to the project after resolving links", async (key) => {
-    using place = workplace({ "p/.git/HEAD": "", "p/inside/x": "", "outside/x": "" });
-    symlinkSync(place.at("outside"), place.at("p/link"), "dir");
-    symlinkSync(place.at("nowhere"), place.at("p/dangling"), "dir");
-    for (const path of ["../outside", place.at("outside"), "link", "link/below", "dangling", "inside/../../outside"]) {
-      place.write("p/skillhost.json", JSON.stringify({ [key]: path }));
-      expect((await runCli(["list"], { cwd: place.at("p") })).stderr, path).toContain("CONFIG_OUTSIDE");
-    }
-    for (const path of ["inside", "inside/new", "."]) {
-      place.write("p/skillhost.json", JSON.stringify({ [key]: path }));
-      expect((await runCli(["list"], { cwd: place.at("p") })).stderr, path).not.toContain("CONFIG_");
-    }
-  });
+  test.each(["sessionsDirectory", "workingDirectory"])(
+    "a discovered configuration confines %s to the project after resolving links",
+    async (key) => {
+      using place = workplace({ "p/.git/HEAD": "", "p/inside/x": "", "outside/x": "" });
+      symlinkSync(place.at("outside"), place.at("p/link"), "dir");
+      symlinkSync(place.at("nowhere"), place.at("p/dangling"), "dir");
+      for (const path of ["../outside", place.at("outside"), "link", "link/below", "dangling", "inside/../../outside"]) {
+        place.write("p/skillhost.json", JSON.stringify({ [key]: path }));
+        expect((await runCli(["list"], { cwd: place.at("p") })).stderr, path).toContain("CONFIG_OUTSIDE");
+      }
+      for (const path of ["inside", "inside/new", "."]) {
+        place.write("p/skillhost.json", JSON.stringify({ [key]: path }));
+        expect((await runCli(["list"], { cwd: place.at("p") })).stderr, path).not.toContain("CONFIG_");
+      }
+    },
+  );
 });
 
-test("a configuration that is named is the user's own word, also about a log file", async () => {
+test("a named configuration has the user's authority, even for a log file", async () => {
   using place = workplace({ "p/mine.json": '{ "logLevel": "info", "logFile": "../own.log" }' });
   const { code, stderr } = await runCli(["list", "--config", "mine.json"], { cwd: place.at("p") });
   expect({ code, stderr, hasLog: existsSync(place.at("own.log")) }).toMatchObject({ code: 0, hasLog: true });

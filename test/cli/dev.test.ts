@@ -5,7 +5,7 @@ import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cl
 const files = { "skills/greeter/SKILL.md": skillDocument("greeter"), "skills/greeter/tools/hello.ts": toolModule("hello", "Hello") };
 const terminal = { isTTY: true, env: { NO_COLOR: "1" } };
 
-test("prints what is loaded, then one line per change: time, name, reason, duration", async () => {
+test("dev prints the loaded skills, then one line per change with time, name, reason and duration", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   expect(await dev.line(() => true)).toBe("greeter  active  skills/greeter");
@@ -35,7 +35,7 @@ test("prints what is loaded, then one line per change: time, name, reason, durat
   });
 });
 
-test("reports a save that does not load, with its place, that the last working version stays active, and when it is fixed", async () => {
+test("dev reports a save that does not load with its position, that the last working version stays active, and the fix", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));
@@ -52,7 +52,7 @@ test("reports a save that does not load, with its place, that the last working v
   expect((await dev.done).code).toBe(0);
 });
 
-test("reports that an earlier error is fixed by restoring what worked", async () => {
+test("dev reports that restoring a working version fixed an earlier error", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));
@@ -64,7 +64,7 @@ test("reports that an earlier error is fixed by restoring what worked", async ()
   await dev.done;
 });
 
-test("with --json prints one object a line: ready, then changes and diagnostics", async () => {
+test("dev --json prints one object per line: ready, then changes and diagnostics", async () => {
   using place = workplace(files);
   const dev = startCli(["dev", "--json"], { cwd: place.path });
   const next = async (): Promise<Record<string, unknown>> => JSON.parse(await dev.line(() => true));
@@ -90,7 +90,7 @@ test("with --json prints one object a line: ready, then changes and diagnostics"
   expect(await dev.done).toMatchObject({ code: 0, stderr: "" });
 });
 
-test("takes directories as arguments, and waits for one that is not there yet", async () => {
+test("dev takes directories as arguments, and waits for a missing one", async () => {
   using place = workplace();
   const dev = startCli(["dev", "elsewhere"], { cwd: place.path, ...terminal });
   expect(await dev.line(() => true)).toMatch(/^elsewhere error SKILLS_DIRECTORY_MISSING/);
@@ -101,7 +101,7 @@ test("takes directories as arguments, and waits for one that is not there yet", 
   expect((await dev.done).code).toBe(0);
 });
 
-test("with --watch never loads, prints and ends; a fault makes the exit code 1", async () => {
+test("dev --watch never loads, prints and ends, with exit code 1 after an error", async () => {
   using place = workplace(files);
   const good = await runCli(["dev", "--watch", "never"], { cwd: place.path });
   expect(good).toMatchObject({ code: 0, stderr: "" });
@@ -112,7 +112,7 @@ test("with --watch never loads, prints and ends; a fault makes the exit code 1",
   expect(bad.stdout).toContain("error MODULE_SYNTAX");
 });
 
-test("with --watch auto watches only on a terminal", async () => {
+test("dev --watch auto watches only on a terminal", async () => {
   using place = workplace(files);
   expect((await runCli(["dev", "--watch", "auto"], { cwd: place.path })).code).toBe(0);
   const dev = startCli(["dev", "--watch", "auto"], { cwd: place.path, ...terminal });
@@ -123,7 +123,7 @@ test("with --watch auto watches only on a terminal", async () => {
   expect((await dev.done).code).toBe(0);
 });
 
-test("uses marks that every terminal has where it is not known to have others", async () => {
+test("dev uses portable marks unless the terminal is known to support others", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, isTTY: true, env: { NO_COLOR: "1", LANG: "C" } });
   await dev.line((line) => line.includes("loaded in"));
@@ -133,7 +133,7 @@ test("uses marks that every terminal has where it is not known to have others", 
   await dev.done;
 });
 
-test("reports a new file that does not load beside working ones, and when it is fixed or removed", async () => {
+test("dev reports a new file that does not load beside working ones, and its fix or removal", async () => {
   using place = workplace(files);
   const dev = startCli(["dev"], { cwd: place.path, ...terminal });
   await dev.line((line) => line.includes("loaded in"));

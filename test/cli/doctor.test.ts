@@ -38,8 +38,8 @@ async function examine(mcpServers: object, files: Readonly<Record<string, string
   return { code, ok, data, diagnostics, states, codes: diagnostics.map(({ severity, code: found }) => `${severity} ${found}`), place };
 }
 
-describe("for each MCP server the steps that show where it fails", () => {
-  test("are all passed by one that works", async () => {
+describe("doctor reports the steps of each MCP server", () => {
+  test("a working server passes all steps", async () => {
     const { code, ok, states, data, codes } = await examine({ a: { ...local(), tools: ["echo"] } });
     expect({ code, ok, codes }).toEqual({ code: 0, ok: true, codes: [] });
     expect(states("a")).toEqual(["start ok", "tools ok", "access skipped", "time ok", "log ok", "calls skipped"]);
@@ -49,7 +49,7 @@ describe("for each MCP server the steps that show where it fails", () => {
     expect(server?.steps[1]?.detail).toMatch(/^1 of its \d+ tools/);
   });
 
-  test("several that do not, each with what to do, at its place in the file, and none takes another along", async () => {
+  test("each failing server is reported with a remedy and its position in the file, and does not affect the others", async () => {
     const servers = {
       works: local(),
       missing: { command: "no-such-program-here" },
@@ -86,7 +86,7 @@ describe("for each MCP server the steps that show where it fails", () => {
     });
   });
 
-  test("remote ones that are unreachable, or require a sign-in", async () => {
+  test("unreachable servers and servers that require a sign-in are reported", async () => {
     const http = createServer((_request, response) => void response.writeHead(401, { "www-authenticate": "Bearer" }).end());
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void http.close());
@@ -104,7 +104,7 @@ describe("for each MCP server the steps that show where it fails", () => {
     expect(JSON.stringify([data, diagnostics])).not.toContain("hunter2");
   });
 
-  test("a server that is not started has a reason", async () => {
+  test("a server that is not started is reported with the reason", async () => {
     const { code, data, codes } = await examine({
       fill: { url: "" },
       off: { command: "x", disabled: true },
@@ -121,7 +121,7 @@ describe("for each MCP server the steps that show where it fails", () => {
     expect(codes).toEqual(["error MCP_FIELD_TYPE", "warning DOCTOR_MCP_UNCONFIGURED", "warning ADVICE_MCP_TOOLS_NONE"]);
   });
 
-  test("one of a skill, and values that are names of variables", async () => {
+  test("a server of a skill, and values that are names of variables, are reported", async () => {
     const manifest = {
       name: "a",
       mcpServers: { own: { command: process.execPath, args: [peer("raw-server.mjs")], env: { KEY: "PLANTED" } } },
@@ -138,7 +138,7 @@ describe("for each MCP server the steps that show where it fails", () => {
   });
 });
 
-test("prints what it looked at and what it found for people", async () => {
+test("doctor prints its checks and their results as text", async () => {
   using place = workplace({
     "skillhost.json": JSON.stringify({ mcpServers: { a: local(), b: local("exit-at-once") }, sessionsDirectory: "./sessions" }),
     "skills/x/SKILL.md": skillDocument("x"),
@@ -158,7 +158,7 @@ test("prints what it looked at and what it found for people", async () => {
   expect(stdout).toMatch(/^Found 2 errors\.\n$/m);
 });
 
-test("counts the calls in stored sessions", async () => {
+test("doctor counts the calls in stored sessions", async () => {
   const id = "s-1";
   const event = (type: string, data: object, index: number) =>
     JSON.stringify({ id: `e${index}`, timestamp: "2026-01-01T00:00:00.000Z", parentId: index === 0 ? null : `e${index - 1}`, type, data });
@@ -172,7 +172,7 @@ test("counts the calls in stored sessions", async () => {
   expect(step?.detail).toBe("1 call in the last 1 session");
 });
 
-test.runIf(process.platform === "linux")("nothing of what it started is left when it is interrupted", async () => {
+test.runIf(process.platform === "linux")("an interrupted doctor leaves no process behind", async () => {
   const marker = `marker-${process.pid}-${Math.random().toString(36).slice(2)}`;
   using place = workplace({
     "skillhost.json": JSON.stringify({ mcpServers: { a: local("never", marker) }, sessionsDirectory: "./sessions" }),
@@ -184,7 +184,7 @@ test.runIf(process.platform === "linux")("nothing of what it started is left whe
   expect(await eventually(() => running(marker) === 0)).toBe(true);
 });
 
-/** How many processes have a text in their command line. */
+/** The number of processes with a text in their command line. */
 function running(text: string): number {
   const lines = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
   return lines.filter((pid) => commandLine(pid).includes(text)).length;
@@ -194,7 +194,7 @@ function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
   } catch {
-    // It has ended meanwhile.
+    // The process has ended.
     return "";
   }
 }
@@ -205,10 +205,10 @@ async function eventually(holds: () => boolean): Promise<boolean> {
   return holds();
 }
 
-describe("the machine", () => {
+describe("doctor checks the machine", () => {
   const fine = { nodeVersion: "22.12.0", watchLimit: 8192, folders: 100, confinement: "enforced (bubblewrap 0.8.0)" };
 
-  test("is held to the versions of Node that package.json names", () => {
+  test("the version of Node.js must match package.json", () => {
     const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
     expect(supportedNode).toBe(manifest.engines.node);
     expect(checkMachine(fine)).toEqual([]);
@@ -216,12 +216,12 @@ describe("the machine", () => {
       expect(checkMachine({ ...fine, nodeVersion })).toMatchObject([{ severity: "error", code: "DOCTOR_NODE_VERSION" }]);
   });
 
-  test("must watch as many folders as there are", () => {
+  test("the limit on watches must cover all folders", () => {
     expect(checkMachine({ ...fine, folders: 5_000 })).toMatchObject([{ severity: "warning", code: "DOCTOR_WATCH_LIMIT" }]);
     expect(checkMachine({ ...fine, folders: 5_000, watchLimit: undefined })).toEqual([]);
   });
 
-  test("must let folders be written, and what is private be private", () => {
+  test("folders must be writable, and private files must be private", () => {
     using place = workplace({ file: "x", "open/x": "" });
     const check = (path: string, isPrivate = false) => checkFolders([{ what: "sessions", path: place.at(path), isPrivate }]);
     expect(check("not/yet/there")).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parseHeadlessArguments } from "../../src/cli/headless.ts";
 
 describe("the arguments of a runtime", () => {
-  test("are taken as the Copilot SDK gives them", () => {
+  test("a runtime takes its arguments in the form of the Copilot SDK", () => {
     const argv =
       "--headless --no-auto-update --log-level error --stdio --auth-token-env COPILOT_SDK_AUTH_TOKEN --no-auto-login --session-idle-timeout 60 --remote";
     expect(parseHeadlessArguments(argv.split(" "))).toEqual({
@@ -22,7 +22,7 @@ describe("the arguments of a runtime", () => {
     });
   });
 
-  test("without --stdio it listens, on any port that is free if none is named", () => {
+  test("a runtime without --stdio listens on a free port if none is named", () => {
     const transportOf = (...argv: string[]): unknown => {
       const parsed = parseHeadlessArguments(["--headless", ...argv]);
       return parsed.ok ? parsed.value.transport : parsed.problem;
@@ -34,7 +34,7 @@ describe("the arguments of a runtime", () => {
     expect(transportOf("--stdio", "--port", "1")).toContain("exclude each other");
   });
 
-  test("can do without a token on this machine only", () => {
+  test("a runtime may omit the token on loopback addresses only", () => {
     const allowed = (...argv: string[]): unknown => {
       const parsed = parseHeadlessArguments(["--headless", "--no-token", ...argv]);
       return parsed.ok ? parsed.value.allowsNoToken : parsed.problem;
@@ -44,7 +44,7 @@ describe("the arguments of a runtime", () => {
       expect([host, allowed("--host", host)]).toEqual([host, expect.stringContaining("--no-token is allowed only for loopback addresses")]);
   });
 
-  test("may come after some of ours, and repeat", () => {
+  test("runtime arguments may follow our options, and repeat", () => {
     const argv = [
       "--yolo",
       "--plugin-dir",
@@ -72,12 +72,12 @@ describe("the arguments of a runtime", () => {
     [["--log-level", "loud"], "none, error, warning, info, debug, all"],
     [["--log-level"], "log-level"],
     [["--session-idle-timeout", "soon"], "--session-idle-timeout"],
-  ])("what is unknown is named: %j", (argv, named) => {
+  ])("an unknown argument is named: %j", (argv, named) => {
     const parsed = parseHeadlessArguments(["--headless", "--stdio", ...argv]);
     expect(parsed).toEqual({ ok: false, problem: expect.stringContaining(named) });
   });
 
-  test("log levels that the SDK knows and we do not are taken for the nearest", () => {
+  test("an unsupported log level of the SDK is replaced by the nearest", () => {
     const levels = ["none", "all", "trace", "default", "warning"].map((level) => parseHeadlessArguments(["--log-level", level]));
     expect(levels.map((parsed) => (parsed.ok ? parsed.value.logLevel : "refused"))).toEqual([
       "error",

@@ -14,20 +14,20 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** A checkout of a stranger's project, the home of the user who checked it out, and an unrelated folder of that user. */
+/** A checkout of an untrusted project, the home of its user, and an unrelated folder of that user. */
 export interface HostileCheckout extends Disposable {
   readonly folder: string;
   /** The user's folder for skillhost. */
   readonly home: string;
-  /** What ran, by the markers that it left. */
+  /** The names of the code that ran, from the markers that it left. */
   ran(): readonly string[];
-  /** All that lies outside of the checkout: paths with what they hold. */
+  /** The paths and contents of all files outside the checkout. */
   outside(): Readonly<Record<string, string>>;
 }
 
 export type ConfigPlace = "skillhost.json" | "package.json" | "none";
 
-/** In every place that something of a checkout is run from lies something that leaves a marker when it is. */
+/** Every place from which code of a checkout may run contains code that leaves a marker. */
 export function hostileCheckout(place: ConfigPlace): HostileCheckout {
   const root = realpathSync.native(mkdtempSync(join(tmpdir(), "skillhost-hostile-")));
   const [folder, home, markers] = ["checkout", "home", "markers"].map((name) => join(root, name)) as [string, string, string];
@@ -95,7 +95,7 @@ export function hostileCheckout(place: ConfigPlace): HostileCheckout {
     JSON.stringify(place === "package.json" ? { ...manifest, skillhost: { ...config, ...manifest.skillhost } } : manifest),
   );
   if (place === "skillhost.json") write("skillhost.json", JSON.stringify(config));
-  // What commands write in a project, as links: git stores them.
+  // The files that commands write in a project, as links, which git can store.
   link("../outside/lock", "skillhost-lock.json");
   link("../outside/bashrc", "packed-1.0.0.tgz");
   link("../outside", "plugins");

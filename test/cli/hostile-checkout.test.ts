@@ -19,15 +19,15 @@ function checkout(place: ConfigPlace = "skillhost.json"): HostileCheckout {
   return made;
 }
 
-/** Every command of the command line that does something, by its full name. */
+/** The full name of every command that has an action. */
 function leaves(command: Command, names: readonly string[] = []): readonly string[] {
   if (command.commands.length === 0) return [names.join(" ")];
   return command.commands.flatMap((child) => leaves(child, [...names, child.name()]));
 }
 
 /**
- * How each command is called. `asks`: it runs code of the project, so it asks first; `shows`: it shows the project without
- * running it, and says so; `neither`: it has nothing to do with what would run.
+ * The arguments of each command. `asks`: it runs code of the project, so it asks first; `shows`: it prints the project without
+ * running it, and reports that; `neither`: it does not concern code of the project.
  */
 const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither", argv: string]>> = {
   dev: ["asks", "dev --watch never"],
@@ -40,6 +40,7 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither
   agent: ["asks", "agent hello --yes --server /nowhere"],
   list: ["shows", "list"],
   explain: ["shows", "explain evil"],
+  show: ["shows", "show evil"],
   check: ["neither", "check"],
   doctor: ["shows", "doctor --timeout 2000"],
   "new skill": ["neither", "new skill fresh"],
@@ -64,7 +65,7 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither
   "keys export": ["neither", "keys export"],
 };
 
-/** The same commands with what has more of the project run. */
+/** The same commands with options that run more of the project. */
 const more: readonly (readonly ["asks" | "shows" | "neither", string])[] = [
   ["asks", "lock --run"],
   ["asks", "verify --run"],
@@ -80,7 +81,7 @@ const more: readonly (readonly ["asks" | "shows" | "neither", string])[] = [
 const all = [...Object.values(calls), ...more];
 const places: readonly ConfigPlace[] = ["skillhost.json", "package.json"];
 
-test("the table below has every command that there is", () => {
+test("the table below contains every command", () => {
   expect(leaves(createProgram(() => {})).toSorted()).toEqual(Object.keys(calls).toSorted());
 });
 
@@ -94,12 +95,12 @@ describe.each(places)("in an untrusted checkout, configured by %s,", (place) => 
     if (kind !== "neither") expect(textOf(done)).toContain(`skillhost trust add ${hostile.folder}`);
     if (kind === "asks")
       expect({ code: done.code, says: textOf(done) }).toMatchObject({ code: 1, says: expect.stringMatching(/none of its code was run/) });
-    // Nor does it come to be trusted by that.
+    // The command does not make the folder trusted either.
     expect(await trustedFolders(hostile)).not.toContain(hostile.folder);
   });
 
   test.each(all.filter(([, argv]) => !argv.includes("--json")))(
-    "%s: %s asks on a terminal at most once, and a no is a no",
+    "%s: %s asks at most once on a terminal, and runs nothing after a no",
     async (kind, argv) => {
       using hostile = checkout(place);
       const before = hostile.outside();
@@ -117,7 +118,7 @@ describe.each(places)("in an untrusted checkout, configured by %s,", (place) => 
   );
 });
 
-test("what would run is shown before it is asked for, and one yes is enough for all commands from then on", async () => {
+test("the code that would run is shown before the question, and one yes covers all later commands", async () => {
   const hostile = checkout();
   const questions: string[] = [];
   const answer = (question: string): string => {
@@ -133,16 +134,16 @@ test("what would run is shown before it is asked for, and one yes is enough for 
   for (const argv of [["call", "evil", "{}", "--yes"], ["list"], ["dev", "--watch", "never"], ["doctor", "--timeout", "2000"]])
     await runCli(argv, terminal);
   expect(questions).toHaveLength(1);
-  // What is not for a project to say does not count for one that is trusted, either.
+  // Settings that only a user may make have no effect in a trusted project either.
   expect(readFileSync(join(hostile.folder, "../outside/bashrc"), "utf8")).toBe("# mine\n");
 });
 
-describe("consent is given", () => {
+describe("consent to run code", () => {
   const calling = ["call", "evil", "{}", "--yes"];
   test.each([
-    ["by --trust, this time", ["--trust"], {}],
-    ["by SKILLHOST_TRUST=1", [], { SKILLHOST_TRUST: "1" }],
-  ])("%s", async (_, options, env) => {
+    ["with --trust, for one run", ["--trust"], {}],
+    ["with SKILLHOST_TRUST=1", [], { SKILLHOST_TRUST: "1" }],
+  ])("the user gives consent %s", async (_, options, env) => {
     const hostile = checkout();
     expect(await runCli([...options, ...calling], { cwd: hostile.folder, isTrusted: false, env })).toMatchObject({
       code: 0,
@@ -151,7 +152,7 @@ describe("consent is given", () => {
     expect(await standing(hostile)).toBe("untrusted");
   });
 
-  test("by a folder in SKILLHOST_TRUST, and by none that is another", async () => {
+  test("consent covers a folder in SKILLHOST_TRUST and no other", async () => {
     const hostile = checkout();
     const asked = (folder: string): Promise<CliRun> =>
       runCli(calling, { cwd: hostile.folder, isTrusted: false, env: { SKILLHOST_TRUST: folder } });
@@ -163,7 +164,7 @@ describe("consent is given", () => {
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining("SKILLHOST_TRUST must be 1, or absolute folders") });
   });
 
-  test("by naming a folder of skills, for that folder and nothing beside it", async () => {
+  test("naming a folder of skills is consent for that folder only", async () => {
     const hostile = checkout("none");
     const done = await runCli(["--skills", "skills/evil", ...calling], { cwd: hostile.folder, isTrusted: false });
     expect(done).toMatchObject({ code: 0, stdout: "ran\n" });
@@ -174,7 +175,7 @@ describe("consent is given", () => {
     expect(configured.ran()).toEqual([]);
   });
 
-  test("by naming a configuration, for the paths in it", async () => {
+  test("naming a configuration is consent for the paths in it", async () => {
     const hostile = checkout();
     renameSync(join(hostile.folder, "skillhost.json"), join(hostile.folder, "named.json"));
     const done = await runCli(["--config", "named.json", "--skills", "x/node_modules/disguised", "call", "disguised", "{}", "--yes"], {
@@ -186,7 +187,7 @@ describe("consent is given", () => {
     expect(hostile.ran()).not.toContain("module-evil");
   });
 
-  test("by trust add until trust remove, and shown by trust list and doctor", async () => {
+  test("trust add is consent until trust remove, and trust list and doctor show it", async () => {
     const hostile = checkout();
     const cli = (...argv: string[]): Promise<CliRun> => runCli(argv, { cwd: hostile.folder, isTrusted: false });
     expect(await cli("trust", "list")).toMatchObject({ code: 0, stdout: "" });
@@ -222,7 +223,7 @@ interface Served {
   readonly stderr: string;
 }
 
-/** Starts the runtime in the checkout, and makes a session there that wants the extensions of its workspace. */
+/** Starts the runtime in the checkout, and creates a session that requests the extensions of its workspace. */
 async function createAndCall(hostile: HostileCheckout, options: readonly string[]): Promise<Served> {
   vi.stubEnv("COPILOT_HOME", join(hostile.home, "copilot"));
   const [input, output] = [new PassThrough(), new PassThrough()];
@@ -257,7 +258,7 @@ function textOf({ stdout, stderr }: CliRun): string {
   return stdout + stderr;
 }
 
-/** Without what belongs to the user's own folder: keys, caches, what is trusted. */
+/** Excludes the files of the user's own folder: keys, caches and the list of trusted folders. */
 function withoutOwn(found: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(found).filter(([path]) => !path.startsWith("home/")));
 }

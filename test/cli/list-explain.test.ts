@@ -7,13 +7,13 @@ const files = {
   "skills/a-first/tools/wave.ts": toolModule("wave", "Waves at"),
   "skills/b-second/SKILL.md": skillDocument("b-second"),
   "skills/b-second/skill.json": JSON.stringify({ name: "b-second", version: "1.2.0" }),
-  "skills/b-second/tools/greet.ts": toolModule("greet", "Good day").replace("Says", "Utters"),
+  "skills/b-second/tools/greet.ts": toolModule("greet", "Good day").replace("Returns", "Prints"),
   "skills/b-second/prompts/style.md": "Be kind.\n",
   "skills/c-broken/SKILL.md": skillDocument("c-broken"),
   "skills/c-broken/tools/bad.ts": "export default (\n",
 };
 
-test("lists skills with state, version, tools, prompts, and what is wrong where it is", async () => {
+test("list prints skills with state, version, tools, prompts, and their problems with positions", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["list"], { cwd: place.path });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -41,7 +41,7 @@ test("list --json prints the same as data", async () => {
   expect(diagnostics.map((diagnostic: { code: string }) => diagnostic.code)).toContain("MODULE_SYNTAX");
 });
 
-test("prints how to begin in an empty folder", async () => {
+test("list explains how to begin in an empty folder", async () => {
   using place = workplace();
   const { code, stdout, stderr } = await runCli(["list"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 0, stdout: "0 skills, 0 tools.\n" });
@@ -49,7 +49,7 @@ test("prints how to begin in an empty folder", async () => {
   expect((await runCli(["list", "--quiet"], { cwd: place.path })).stderr).toBe("");
 });
 
-test("writes control characters of skills as escapes, so that they cannot repaint a terminal", async () => {
+test("list escapes control characters of skills, so that they cannot repaint a terminal", async () => {
   using place = workplace({ "skills/evil/SKILL.md": `---\nname: evil\ndescription: "\\e[2J\\u202Egone\\r\\nnew"\n---\nbody\n` });
   const { stdout } = await runCli(["list"], { cwd: place.path, isTTY: true, env: { NO_COLOR: "1" } });
   expect(stdout).toContain("[2Jgone new");
@@ -58,7 +58,7 @@ test("writes control characters of skills as escapes, so that they cannot repain
   expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
 });
 
-test("colours only for a terminal, unless configured otherwise", async () => {
+test("list prints colours only to a terminal, unless configured otherwise", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const coloured = async (argv: string[], isTTY: boolean, env = {}): Promise<boolean> =>
     (await runCli(["list", ...argv], { cwd: place.path, isTTY, env })).stdout.includes("\u001b[");
@@ -70,7 +70,7 @@ test("colours only for a terminal, unless configured otherwise", async () => {
   expect(await coloured(["--json"], true, { FORCE_COLOR: "1" })).toBe(false);
 });
 
-test("explains who has a name, who lost it, by which rule and which engine runs it", async () => {
+test("explain prints the owner of a name, the losers, the rule and the engine", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["explain", "greet"], { cwd: place.path });
   expect(code).toBe(0);
@@ -81,7 +81,7 @@ test("explains who has a name, who lost it, by which rule and which engine runs 
   expect(stdout).toMatch(/run by (graph|jiti): /);
 });
 
-test("explains which filter of a session hides a tool", async () => {
+test("explain names the filter of a session that hides a tool", async () => {
   using place = workplace(files);
   const excluded = await runCli(["explain", "greet", "--excluded", "skill:b-second"], { cwd: place.path });
   expect(excluded.stdout).toContain(
@@ -104,7 +104,7 @@ test("explain shows a skill", async () => {
   expect(stdout).toContain("the name belongs to more/a-first");
 });
 
-test("for a name that nothing has it offers the nearest ones", async () => {
+test("explain suggests the nearest names for an unknown name", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["explain", "gret"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

@@ -7,7 +7,7 @@ interface Setting {
   readonly place: Workplace;
   readonly server: FakeProtectedServer;
   readonly authorization: FakeAuthorizationServer;
-  /** Runs the command, and opens the address that it prints as a person does: `came` gets where their browser ends up. */
+  /** Runs the command and opens the URL that it prints as a user would. `came` receives the final URL of the browser. */
   run(argv: readonly string[], came?: (url: string) => unknown, setup?: CliSetup): Promise<CliRun>;
 }
 
@@ -46,7 +46,7 @@ async function openPrinted(running: ReturnType<typeof startCli>, came: (url: str
 }
 
 describe("login", () => {
-  test("prints the sign-in URL, waits for the browser, and lists what the server offers", async () => {
+  test("login prints the sign-in URL, waits for the browser, and lists the server's tools", async () => {
     const { run, place } = await setting();
     const { code, stdout, stderr } = await run(["login", "notes"]);
     expect(stdout).toBe("Signed in to notes, which has 2 tools.\n");
@@ -55,7 +55,7 @@ describe("login", () => {
     expect(readdirSync(place.at("home/oauth"))).toHaveLength(1);
   });
 
-  test("does not ask while the last sign-in is valid, and signs in again with --again", async () => {
+  test("login does not ask while the last sign-in is valid, and signs in again with --again", async () => {
     const { run, authorization } = await setting();
     await run(["login", "notes"]);
     const { code, stdout, stderr } = await run(["login", "notes"]);
@@ -65,7 +65,7 @@ describe("login", () => {
     expect(authorization.count("/authorize")).toBe(2);
   });
 
-  test("takes the address from a person whose browser is on another machine", async () => {
+  test("login reads the address from a user whose browser is on another machine", async () => {
     const { run } = await setting();
     let pasted: (url: string) => void = () => {};
     const address = new Promise<string>((resolve) => {
@@ -75,7 +75,7 @@ describe("login", () => {
     expect([code, stdout]).toEqual([0, "Signed in to notes, which has 2 tools.\n"]);
   });
 
-  test("prints one envelope with --json, and the address beside it", async () => {
+  test("login --json prints one envelope, and the URL to stderr", async () => {
     const { run } = await setting();
     const { code, stdout, stderr } = await run(["login", "notes", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -87,7 +87,7 @@ describe("login", () => {
     expect(code).toBe(0);
   });
 
-  test("fails with a message when the user declines", async () => {
+  test("login fails with a message when the user declines", async () => {
     const { run, authorization } = await setting();
     authorization.decline = "access_denied";
     const { code, stderr } = await run(["login", "notes"]);
@@ -95,7 +95,7 @@ describe("login", () => {
     expect(stderr).toContain('the authorization server answered "access_denied"');
   });
 
-  test("an unknown server, and one without a sign-in, are reported", async () => {
+  test("login reports an unknown server, and one without a sign-in", async () => {
     const { run } = await setting();
     const unknown = await run(["login", "nowhere"]);
     expect(unknown.code).toBe(1);
@@ -107,7 +107,7 @@ describe("login", () => {
 });
 
 describe("logout", () => {
-  test("takes the tokens back and forgets them", async () => {
+  test("logout revokes the tokens and deletes them", async () => {
     const { run, authorization, place } = await setting();
     await run(["login", "notes"]);
     const { code, stdout } = await run(["logout", "notes"]);

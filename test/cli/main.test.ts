@@ -77,7 +77,7 @@ test("--help lists the commands", async () => {
   `);
 });
 
-test("shows how a command is used, with the options that every command has", async () => {
+test("the help of a command shows its usage and the global options", async () => {
   const { code, stdout } = await runCli(["call", "--help"]);
   expect(code).toBe(0);
   expect(stdout).toMatchInlineSnapshot(`
@@ -121,7 +121,7 @@ test("--version prints the version", async () => {
   expect(await runCli(["--version"])).toEqual({ code: 0, stdout: `${packageVersion}\n`, stderr: "" });
 });
 
-test("answers wrong usage with 2, what is wrong and what to do, on stderr alone", async () => {
+test("wrong usage exits with 2 and prints the problem and a remedy to stderr only", async () => {
   const unknownCommand = await runCli(["lst"]);
   expect(unknownCommand).toEqual({
     code: 2,
@@ -137,19 +137,19 @@ test("answers wrong usage with 2, what is wrong and what to do, on stderr alone"
   expect((await runCli(["list", "extra"])).code).toBe(2);
 });
 
-test("answers nothing at all with the help, on stderr, and 2", async () => {
+test("an empty command line prints the help to stderr and exits with 2", async () => {
   const { code, stdout, stderr } = await runCli([]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toContain("Usage: skillhost");
 });
 
-test("with --json a complaint about usage is an envelope too, and nothing else", async () => {
+test("with --json, wrong usage prints only an envelope", async () => {
   const { code, stdout, stderr } = await runCli(["frob", "--json"]);
   expect({ code, stderr }).toEqual({ code: 2, stderr: "" });
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "USAGE", message: expect.stringContaining("frob") } });
 });
 
-test("logs to a file that was asked for, or to stderr, as JSON lines without secrets, and never to stdout", async () => {
+test("logs are JSON lines without secrets, in the requested file or on stderr, and never on stdout", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   const secret = "Bearer abcdefghijklmnop";
   const argv = ["call", "nothing", "--arg", `header=${secret}`, "--log-level", "debug"];
@@ -171,7 +171,7 @@ test("logs to a file that was asked for, or to stderr, as JSON lines without sec
   expect(readFileSync(place.at("logs/other.jsonl"), "utf8")).toBe("");
 });
 
-test("the command line names the log file that cannot be opened", async () => {
+test("the command line names a log file that cannot be opened", async () => {
   using place = workplace({ file: "" });
   const { code, stderr } = await runCli(["list", "--log-file", "file/run.log"], { cwd: place.path });
   expect(code).toBe(2);

@@ -17,7 +17,7 @@ const files = {
   "skills/a/skill.json": JSON.stringify({ name: "a", mcpServers: { own: { command: "node", args: ["${CLAUDE_SKILL_DIR}/s.mjs"] } } }),
 };
 
-test("lists MCP servers with transport, state and origin, why some need configuration, and starts none", async () => {
+test("mcp list prints servers with transport, state and origin, why some need configuration, and starts none", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["list"], { cwd: place.path });
   expect(code).toBe(0);
@@ -29,7 +29,7 @@ test("lists MCP servers with transport, state and origin, why some need configur
   expect(stdout).toMatch(/^1 skill, 0 tools, 5 MCP servers\.\n$/m);
 });
 
-test("takes the files of any client, of which a later one counts, and lists the same as data", async () => {
+test("mcp list reads the files of any client, of which a later one takes precedence, and prints the same as data", async () => {
   using place = workplace(files);
   const { code, stdout } = await runCli(["list", "--json", "--mcp-config", ".vscode/mcp.json"], { cwd: place.path });
   expect(code).toBe(0);
@@ -46,7 +46,7 @@ test("takes the files of any client, of which a later one counts, and lists the 
   expect(diagnostics).toContainEqual(expect.objectContaining({ code: "MCP_NAME_TAKEN", file: place.at(".vscode/mcp.json") }));
 });
 
-test("the list of MCP servers shows no value of the environment", async () => {
+test("mcp list prints no value of the environment", async () => {
   using place = workplace(files);
   const runs = await Promise.all(
     [["list"], ["list", "--json"]].map((argv) => runCli(argv, { cwd: place.path, env: { PLANTED: "hunter2" } })),

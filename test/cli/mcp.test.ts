@@ -15,7 +15,7 @@ function post(url: string, body: object, headers: Readonly<Record<string, string
   return fetch(url, { method: "POST", headers: all, body: JSON.stringify(body) });
 }
 
-test("serves over HTTP until it is interrupted, and prints the URL", async () => {
+test("mcp serves over HTTP until it is interrupted, and prints the URL", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--yes"], { cwd: place.path });
   const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("Serving MCP at")))?.[0] ?? "";
@@ -33,7 +33,7 @@ test("serves over HTTP until it is interrupted, and prints the URL", async () =>
   await expect(post(url, initialize)).rejects.toThrow();
 });
 
-test("needs no token with the user's consent, on this machine only", async () => {
+test("mcp accepts --no-token on loopback addresses only", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--no-token"], { cwd: place.path });
   const url = /http:\S+/.exec(await cli.line(() => true))?.[0] ?? "";
@@ -46,7 +46,7 @@ test("needs no token with the user's consent, on this machine only", async () =>
   expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("SKILLHOST_TOKEN exclude each other")]);
 });
 
-test("off the loopback makes up a token and shows it on stderr, or takes the one it is given and does not show it", async () => {
+test("mcp creates a token outside the loopback address and prints it to stderr, or uses a given one and does not print it", async () => {
   using place = workplace(files);
   const open = startCli(["mcp", "--http", "0", "--host", "0.0.0.0", "--json"], { cwd: place.path });
   const { data } = JSON.parse(await open.line(() => true));
@@ -63,7 +63,7 @@ test("off the loopback makes up a token and shows it on stderr, or takes the one
   expect((await known.done).stderr).toBe("");
 });
 
-test("denies what no rule allows, and offers only what the filters leave", async () => {
+test("mcp denies calls that no rule allows, and lists only tools that pass the filters", async () => {
   const more = {
     "skills/greeter/tools/bye.ts": toolModule("bye", "Bye"),
     "skills/greeter/tools/secret.ts": toolModule("secret", "Secret"),
@@ -82,7 +82,7 @@ test("denies what no rule allows, and offers only what the filters leave", async
   await cli.done;
 });
 
-test("mcp reports what is wrong with its options", async () => {
+test("mcp reports invalid options", async () => {
   for (const argv of [
     ["--http", "http"],
     ["--http", "65536"],

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { runCli, skillDocument, workplace } from "./run-cli.ts";
 
-test("makes a skill that loads, works and passes the strict check", async () => {
+test("new creates a skill that loads, works and passes the strict check", async () => {
   using place = workplace();
   const made = await runCli(["new", "skill", "friendly-host"], { cwd: place.path });
   expect(made.code).toBe(0);
@@ -23,13 +23,13 @@ test("makes a skill that loads, works and passes the strict check", async () => 
   expect((await runCli(["call", "friendly_host", '{"name":"Ada"}', "--yes"], { cwd: place.path })).stdout).toBe("Hello, Ada!\n");
 });
 
-test("names the test alone where skillhost is installed for imports", async () => {
+test("new prints only the test command if skillhost is installed for imports", async () => {
   using place = workplace({ "node_modules/skillhost/schemas/skill.schema.json": "{}" });
   const { stderr } = await runCli(["new", "skill", "a"], { cwd: place.path });
   expect(stderr).toContain("Run its test: node --test skills/a/test/a.test.mjs");
 });
 
-test("makes a tool in the only skill there is, or in the one that is named", async () => {
+test("new creates a tool in the only skill, or in the named one", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a") });
   expect((await runCli(["new", "tool", "wave"], { cwd: place.path })).stdout).toBe("skills/a/tools/wave.ts\nskills/a/test/wave.test.mjs\n");
   place.write("skills/b/SKILL.md", skillDocument("b"));
@@ -43,13 +43,13 @@ test("makes a tool in the only skill there is, or in the one that is named", asy
   expect(unknown.stderr).toContain('Skill "bb" does not exist. Did you mean "b"?');
 });
 
-test("reports that a manifest with a list of tools must name the new tool", async () => {
+test("new reports that a manifest with a list of tools must name the new tool", async () => {
   using place = workplace({ "skills/a/skill.json": '{"name": "a", "tools": []}' });
   const { stderr } = await runCli(["new", "tool", "wave"], { cwd: place.path });
   expect(stderr).toContain('Add "tools/wave.ts" to "tools" in skills/a/skill.json.');
 });
 
-test("writes nothing over what is there, and then nothing at all", async () => {
+test("new overwrites no file, and writes no files if one exists", async () => {
   using place = workplace({ "skills/a/SKILL.md": skillDocument("a"), "skills/a/test/wave.test.mjs": "mine" });
   const tool = await runCli(["new", "tool", "wave"], { cwd: place.path });
   expect(tool.code).toBe(1);
@@ -75,7 +75,7 @@ test.each([
   expect(stderr).toContain(said);
 });
 
-test("points a manifest to its schema where this package is installed, and reports as data", async () => {
+test("new refers a manifest to its schema if this package is installed, and reports as data", async () => {
   using place = workplace({ "node_modules/.keep": "" });
   symlinkSync(fileURLToPath(new URL("../..", import.meta.url)), place.at("node_modules/skillhost"));
   const { stdout } = await runCli(["new", "skill", "x", "--json", "--skills", "lib/skills"], { cwd: place.path });
@@ -84,7 +84,7 @@ test("points a manifest to its schema where this package is installed, and repor
   expect(manifest.$schema).toBe("../../../node_modules/skillhost/schemas/skill.schema.json");
 });
 
-test("makes a plugin whose test passes, and which a configuration can name", async () => {
+test("new creates a plugin whose test passes, and which a configuration can name", async () => {
   using place = workplace({
     "skillhost.json": '{ "plugins": [{ "use": "./plugins/polite-host", "config": { "greeting": "Good day" } }] }',
   });

@@ -11,7 +11,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Runs the command line in a process that may have this many files open. */
+/** Runs the command line in a process with this limit on open files. */
 function runWithin(openFiles: number, cwd: string, argv: readonly string[]): Ended {
   const script = `ulimit -n ${openFiles} && exec "$0" "$@"`;
   const { status, stdout, stderr } = spawnSync("sh", ["-c", script, process.execPath, bin, ...argv], {
@@ -22,11 +22,11 @@ function runWithin(openFiles: number, cwd: string, argv: readonly string[]): End
   return { code: status, stdout, stderr };
 }
 
-// Windows has no such limit, and no sh.
+// Windows has neither such a limit nor sh.
 const isWindows = process.platform === "win32";
-// Node.js itself holds files open, how many depends on its version: with one more it can read one of ours at a time.
+// Node.js itself opens a number of files that depends on its version. With one more it can read one of our files at a time.
 const own = isWindows ? 0 : Number(spawnSync(process.execPath, ["-p", 'fs.openSync("/dev/null")'], { encoding: "utf8" }).stdout);
-// From Node.js 22 on, modules are read one after the other: a command loads with a single file.
+// From version 22, Node.js reads modules one after the other, so a command loads with one free file.
 const readsAtOnce = Number(process.versions.node.split(".")[0]) < 22;
 
 const limits: readonly (readonly [when: string, openFiles: number, begin: string, isPossible: boolean])[] = [
@@ -51,7 +51,7 @@ test.skipIf(isWindows || !readsAtOnce)("with --json, the answer has the same mes
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "EMFILE", message: expect.stringContaining("ulimit -n 4096") } });
 });
 
-test.skipIf(process.platform === "win32")("more skills than files that may be open are all loaded", () => {
+test.skipIf(process.platform === "win32")("all skills are loaded even if they have more files than the limit on open files", () => {
   using place = workplace();
   for (let i = 0; i < 170; i++) {
     place.write(`skills/s${i}/SKILL.md`, skillDocument(`s${i}`));

@@ -32,13 +32,13 @@ async function run(cwd: string, argv: readonly string[], stdin = ""): Promise<En
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** The lines of a child's stdout, one by one. */
+/** Returns the lines of a child's stdout one by one. */
 function linesOf(child: ChildProcess): () => Promise<string> {
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   return async () => (await lines.next()).value;
 }
 
-test("follows edits in a process of its own, and ends with 0 on Ctrl-C", async () => {
+test("dev follows edits in its own process, and exits with 0 on Ctrl-C", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
   const next = linesOf(child);
@@ -49,7 +49,7 @@ test("follows edits in a process of its own, and ends with 0 on Ctrl-C", async (
   expect(await once(child, "close")).toEqual([0, null]);
 });
 
-test("ends when the reader of its output has gone", async () => {
+test("dev ends when the reader of its output has closed", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
   await linesOf(child)();
@@ -59,7 +59,7 @@ test("ends when the reader of its output has gone", async () => {
   expect(await closed).toEqual([0, null]);
 });
 
-test("continues and reports when a skill's code fails outside a call", async () => {
+test("dev continues and reports when a skill's code fails outside a call", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
   const next = linesOf(child);
@@ -80,14 +80,14 @@ test("continues and reports when a skill's code fails outside a call", async () 
   expect(await once(child, "close")).toEqual([0, null]);
 });
 
-test("ends although a skill left a timer behind, and prints all of a long answer first", async () => {
+test("call ends although a skill left a timer behind, and prints all of a long answer first", async () => {
   using place = workplace(files);
   place.write("skills/greeter/tools/timer.ts", `setInterval(() => {}, 1000);\n${toolModule("timer", "x".repeat(200_000))}`);
   const { code, stdout, stderr } = await run(place.path, ["call", "timer", "{}", "--yes"]);
-  expect({ code, stderr, length: stdout.length }).toEqual({ code: 0, stderr: "", length: 200_008 });
+  expect({ code, stderr, length: stdout.length }).toEqual({ code: 0, stderr: "", length: 200_010 });
 });
 
-test("is not ended by a module that calls process.exit while it loads", async () => {
+test("a module that calls process.exit during its load does not end the command", async () => {
   using place = workplace(files);
   place.write("skills/greeter/tools/exits.ts", `process.exit(0);\n${toolModule("exits", "never")}`);
   const { code, stdout } = await run(place.path, ["list", "--json"]);
@@ -97,7 +97,7 @@ test("is not ended by a module that calls process.exit while it loads", async ()
   expect(diagnostics).toMatchObject([{ code: "MODULE_EXITED" }]);
 });
 
-test("reads arguments from a pipe and denies calls about which the user cannot be asked", async () => {
+test("call reads arguments from a pipe and denies calls for which it cannot ask the user", async () => {
   using place = workplace(files);
   expect(await run(place.path, ["call", "hello", "--yes"], '{"name":"Ada"}')).toEqual({ code: 0, stdout: "Hello Ada\n", stderr: "" });
   const denied = await run(place.path, ["call", "hello"], "{}");
@@ -105,13 +105,13 @@ test("reads arguments from a pipe and denies calls about which the user cannot b
   expect(denied.stderr).toContain("--yes");
 });
 
-test("answers wrong usage with 2 and help with 0", async () => {
+test("wrong usage exits with 2 and help with 0", async () => {
   using place = workplace();
   expect((await run(place.path, ["--nonsense"])).code).toBe(2);
   expect((await run(place.path, ["--help"])).code).toBe(0);
 });
 
-test("stdout is the answer's alone, whatever skills print while they load and run", async () => {
+test("stdout contains only the answer, whatever skills print during load and calls", async () => {
   const loud = `console.log("LOADED");
 process.stdout.write("WRITTEN\\n");
 export default { name: "shout", description: "Prints.", handler: () => { console.log("CALLED"); process.stdout.write("AGAIN\\n"); return "done"; } };
@@ -136,7 +136,7 @@ test.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0"])("Node.js %s prints one li
   expect(stderr).toBe(`error: skillhost requires Node.js ${engines.node}, but this is ${version}. Install a newer Node.js.\n`);
 });
 
-test("the test of a new skill passes where the package is installed", async () => {
+test("the test of a new skill passes if the package is installed", async () => {
   using place = workplace({ "node_modules/.keep": "" });
   symlinkSync(built.folder, place.at("node_modules/skillhost"), "junction");
   expect((await runCli(["new", "skill", "fresh"], { cwd: place.path })).code).toBe(0);
@@ -149,7 +149,7 @@ test("the test of a new skill passes where the package is installed", async () =
   expect(child.exitCode).toBe(0);
 });
 
-/** A test runner that finds itself below another reports to that one. */
+/** The environment without the variable by which a nested test runner reports to its parent. */
 function withoutTestContext(): NodeJS.ProcessEnv {
   const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
   return env;

@@ -32,7 +32,7 @@ async function run(...argv: readonly string[]) {
   };
 }
 
-test("an agent of the project works with its own prompt and tools", async () => {
+test("run --agent uses the agent's prompt and tools", async () => {
   const { code, stdout, system, tools } = await run("--agent", "reviewer");
   expect([code, stdout]).toEqual([0, "Done.\n"]);
   expect(system).toContain("You review things.");
@@ -40,14 +40,14 @@ test("an agent of the project works with its own prompt and tools", async () => 
   expect(tools).not.toContain("wave");
 });
 
-test("tools that are kept from an agent are kept from the run", async () => {
+test("the excluded tools of an agent are excluded from the run", async () => {
   const { system, tools } = await run("--agent", "careful", "--excluded", "nothing");
   expect(system).toContain("Take care.");
   expect(tools).toContain("greet");
   expect(tools).not.toContain("wave");
 });
 
-test("finds an agent by its file name, its title or its path, and reports fields without effect", async () => {
+test("run finds an agent by its file name, its title or its path, and reports fields without effect", async () => {
   const byTitle = await run("--agent", "release manager");
   expect(byTitle.system).toContain("You release.");
   expect(byTitle.stderr).toMatch(/release\.agent\.md:5:\d+ warning AGENT_KEY_UNSUPPORTED /);
@@ -56,19 +56,19 @@ test("finds an agent by its file name, its title or its path, and reports fields
 });
 
 test.each([
-  ["nobody", 1, 'No agent is named "nobody".'],
+  ["missing", 1, 'No agent is named "missing".'],
   ["reviewr", 1, 'Did you mean "reviewer"'],
   ["helper", 1, 'Agent "helper" can only be started by other agents'],
   ["missing.md", 1, "error FILE_MISSING"],
   [".github/agents/README.md", 1, "does not define an agent"],
-])("the agent %j cannot be run", async (name, code, text) => {
+])("run refuses the agent %j", async (name, code, text) => {
   const result = await run("--agent", name);
   expect(result.code).toBe(code);
   expect(result.stderr).toContain(text);
   expect(result.system).toBe("");
 });
 
-test("with --json what is wrong with the agent's file is in the envelope", async () => {
+test("with --json, the envelope contains the problems of the agent's file", async () => {
   const { stdout } = await run("--agent", "reviewer", "--json");
   const envelope = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
   expect(envelope).toMatchObject({ ok: true, command: "run", diagnostics: [{ severity: "info", code: "AGENT_LEFT_OUT" }] });

@@ -9,13 +9,13 @@ import { patience } from "../slowness.ts";
 export interface CliSetup {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** What stdin holds; absent: nothing stands behind it. */
+  /** The content of stdin. Absent: stdin is not piped. */
   readonly stdin?: string;
   /** False: the folder is not trusted. Default: true. */
   readonly isTrusted?: boolean;
-  /** Whether the streams are a terminal's. */
+  /** Whether the streams belong to a terminal. */
   readonly isTTY?: boolean;
-  /** What a protocol is spoken over. */
+  /** The streams of a protocol. */
   readonly streams?: Omit<ProtocolStreams, typeof Symbol.dispose>;
   /** Answers a question on the terminal. */
   readonly answer?: (question: string) => string | Promise<string>;
@@ -27,19 +27,19 @@ export interface CliRun {
   readonly stderr: string;
 }
 
-/** A command that runs. */
+/** A running command. */
 export interface RunningCli {
   readonly done: Promise<CliRun>;
-  /** What was written so far. */
+  /** The output so far. */
   readonly stdout: string;
   readonly stderr: string;
-  /** The next line of stdout that fits, among those not yet taken. Rejects when none comes in time. */
+  /** The next matching line of stdout that was not returned before. Rejects when none arrives in time. */
   line(fits: (line: string) => boolean): Promise<string>;
-  /** As Ctrl-C does. */
+  /** Interrupts the command like Ctrl-C. */
   interrupt(): void;
 }
 
-/** Runs the command line in this process until it is done. */
+/** Runs the command line in this process until it ends. */
 export function runCli(argv: readonly string[], setup: CliSetup = {}): Promise<CliRun> {
   return startCli(argv, setup).done;
 }
@@ -106,7 +106,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
   };
 }
 
-/** A folder for a test, with files in it. */
+/** A folder for a test, with files. */
 export interface Workplace extends Disposable {
   readonly path: string;
   at(file: string): string;
@@ -124,18 +124,18 @@ export function workplace(files: Readonly<Record<string, string>> = {}): Workpla
   return { path, at, write, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** A SKILL.md that the specification has nothing against. */
-export function skillDocument(name: string, description = "Greets people by name. Use it when somebody says hello."): string {
+/** A SKILL.md that conforms to the specification. */
+export function skillDocument(name: string, description = "Greets people by name. Use it when the user says hello."): string {
   return `---\nname: ${name}\ndescription: ${description}\n---\n\nGreet people.\n`;
 }
 
-/** A module with one tool that answers with a text. */
+/** A module with one tool that returns a text. */
 export function toolModule(name: string, text: string): string {
   return `import { defineTool } from "skillhost";
 export default defineTool("${name}", {
-  description: "Says one fixed sentence to whoever asks for it politely.",
+  description: "Returns one fixed sentence when the user asks for it.",
   parameters: { type: "object", properties: { name: { type: "string", description: "Whom to greet." } }, required: [] },
-  handler: (args: { name?: string }) => \`${text} \${args.name ?? "nobody"}\`,
+  handler: (args: { name?: string }) => \`${text} \${args.name ?? "stranger"}\`,
 });
 `;
 }

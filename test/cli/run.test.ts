@@ -34,7 +34,7 @@ async function stage(...answers: readonly ScriptedAnswer[]) {
 const greets = { toolCalls: [{ id: "c1", name: "greet", arguments: { name: "Ada" } }] };
 const turn = [chatStreamAnswer({ content: "One moment.", ...greets }), chatStreamAnswer({ content: "Hello Ada it is." })];
 
-test("streams the answer to stdout, and shows the calls with their time on stderr", async () => {
+test("run streams the answer to stdout, and prints the calls with their time to stderr", async () => {
   const { endpoint, setup, argv } = await stage(...turn);
   const { code, stdout, stderr } = await runCli([...argv, "--allow", "greet", "--system", "Be kind."], setup);
   expect([code, stdout]).toEqual([0, "One moment.\nHello Ada it is.\n"]);
@@ -48,7 +48,7 @@ test("streams the answer to stdout, and shows the calls with their time on stder
   expect(endpoint.requests[1]?.body.messages.at(-1)).toEqual({ role: "tool", tool_call_id: "c1", content: "Hello Ada" });
 });
 
-test("prints the first words before the model's last ones arrive", async () => {
+test("run prints the first words before the model's last ones arrive", async () => {
   const gate = createGate();
   const first = sse({ choices: [{ index: 0, delta: { role: "assistant", content: "First.\n" } }] });
   const last = sse({ choices: [{ index: 0, delta: { content: "Last." }, finish_reason: "stop" }] });
@@ -61,13 +61,13 @@ test("prints the first words before the model's last ones arrive", async () => {
   expect((await cli.done).stdout).toBe("First.\nLast.\n");
 });
 
-test("without --stream requests the complete answer", async () => {
+test("run without --stream requests the complete answer", async () => {
   const { endpoint, setup, argv } = await stage(chatAnswer({ content: "Whole." }));
   expect(await runCli([...argv, "--no-stream"], setup)).toEqual({ code: 0, stdout: "Whole.\n", stderr: "" });
   expect(endpoint.requests[0]?.body.stream).toBeUndefined();
 });
 
-test("denies calls that are not allowed and prints how to allow them", async () => {
+test("run denies calls that are not allowed and prints how to allow them", async () => {
   const { endpoint, setup, argv } = await stage(...turn);
   const { code, stderr } = await runCli(argv, setup);
   expect(code).toBe(0);
@@ -76,7 +76,7 @@ test("denies calls that are not allowed and prints how to allow them", async () 
   expect(endpoint.requests[1]?.body.messages.at(-1).content).toBe("Permission denied and could not request permission from user");
 });
 
-test("--yes allows everything but what --deny names", async () => {
+test("run --yes allows all calls except those that --deny names", async () => {
   const both = { toolCalls: [...greets.toolCalls, { id: "c2", name: "fails", arguments: {} }] };
   const { endpoint, setup, argv } = await stage(chatStreamAnswer(both), chatStreamAnswer({ content: "Done." }));
   const { code, stderr } = await runCli([...argv, "--yes", "--deny", "fails"], setup);
@@ -86,13 +86,13 @@ test("--yes allows everything but what --deny names", async () => {
   expect(stderr).not.toContain("--allow");
 });
 
-test("--available and --excluded decide which tools the model sees", async () => {
+test("run --available and --excluded select the tools that the model sees", async () => {
   const { endpoint, setup, argv } = await stage(chatStreamAnswer({ content: "ok" }), chatStreamAnswer({ content: "ok" }));
   await runCli([...argv, "--available", "greet", "--available", "slow", "--excluded", "slow"], setup);
   expect(endpoint.requests[0]?.body.tools.map((tool: { function: { name: string } }) => tool.function.name)).toEqual(["greet"]);
 });
 
-test("--json prints every event as a line, and the outcome as the last", async () => {
+test("run --json prints every event as a line, and the outcome as the last", async () => {
   const { setup, argv } = await stage(...turn);
   const { code, stdout, stderr } = await runCli([...argv, "--json", "--yes"], setup);
   const lines = stdout
@@ -108,7 +108,7 @@ test("--json prints every event as a line, and the outcome as the last", async (
   );
 });
 
-test("--export writes the session to read, or every event", async () => {
+test("run --export writes the session as a readable page, or every event", async () => {
   const { endpoint, place, setup, argv } = await stage(...turn, ...turn);
   await runCli([...argv, "--yes", "--export", "talk.md"], setup);
   expect(readFileSync(place.at("talk.md"), "utf8")).toMatch(/Greet Ada\.[\s\S]*One moment\.[\s\S]*greet[\s\S]*Hello Ada it is\./);
@@ -122,7 +122,7 @@ test("--export writes the session to read, or every event", async () => {
   expect(endpoint.requests).toHaveLength(4);
 });
 
-test("reads the prompt from stdin when asked to", async () => {
+test("run reads the prompt from stdin on request", async () => {
   const { endpoint, setup } = await stage(chatStreamAnswer({ content: "ok" }));
   await runCli(["run", "-", "--model", "m-1"], { ...setup, stdin: "From a pipe.\n" });
   expect(endpoint.requests[0]?.body.messages.at(-1).content).toBe("From a pipe.\n");
@@ -131,7 +131,7 @@ test("reads the prompt from stdin when asked to", async () => {
 test.each<[string, readonly string[]]>([
   ["while a tool runs", ["--yes"]],
   ["while the model is silent", []],
-])("Ctrl-C %s ends it cleanly, with exit code 1", async (when, more) => {
+])("Ctrl-C %s ends run without an error trace, with exit code 1", async (when, more) => {
   const slow = chatStreamAnswer({ toolCalls: [{ id: "c1", name: "slow", arguments: {} }] });
   const silent: ScriptedAnswer = { headers: { "content-type": "text/event-stream" }, steps: ["silence"] };
   const { endpoint, place, setup, argv } = await stage(when.includes("tool") ? slow : silent);
@@ -145,7 +145,7 @@ test.each<[string, readonly string[]]>([
   expect(readFileSync(place.at("talk.jsonl"), "utf8")).toContain('"abort"');
 });
 
-test("what goes wrong at the endpoint is exit code 1, with advice and without the key", async () => {
+test("an error of the endpoint is exit code 1, with advice and without the key", async () => {
   const { setup, argv } = await stage(jsonAnswer({ error: { message: "bad key sk-planted-0123456789abcdef" } }, { status: 401 }));
   const { code, stdout, stderr } = await runCli(argv, setup);
   expect([code, stdout]).toEqual([1, ""]);
@@ -154,12 +154,12 @@ test("what goes wrong at the endpoint is exit code 1, with advice and without th
 });
 
 test.each<[string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
-  ["no model's place", ["--model", "m"], {}, /--base-url/],
-  ["no model", ["--base-url", "http://127.0.0.1:9"], {}, /--model/],
-  ["a base URL that is invalid", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be a URL/],
-  ["a rule that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--allow", "shell("], {}, /shell\(/],
-  ["a pattern that cannot be read", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--available", "*"], {}, /\*/],
-  ["another kind of export", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--export", "talk.pdf"], {}, /\.md/],
+  ["a missing base URL", ["--model", "m"], {}, /--base-url/],
+  ["a missing model", ["--base-url", "http://127.0.0.1:9"], {}, /--model/],
+  ["an invalid base URL", ["--model", "m", "--base-url", "nonsense"], {}, /baseUrl must be a URL/],
+  ["an invalid rule", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--allow", "shell("], {}, /shell\(/],
+  ["an invalid pattern", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--available", "*"], {}, /\*/],
+  ["an unknown kind of export", ["--model", "m", "--base-url", "http://127.0.0.1:9", "--export", "talk.pdf"], {}, /\.md/],
 ])("wrong usage is exit code 2: %s", async (_title, more, env, said) => {
   using place = workplace(files);
   const { code, stderr } = await runCli(["run", "Hello.", ...more], { cwd: place.path, env });

@@ -6,7 +6,7 @@ const files = {
   "skills/a/tools/greet.ts": toolModule("greet", "Hello"),
   "skills/b/SKILL.md": skillDocument("b"),
   "skills/b/prompts/style.md": "Be kind.\n",
-  "skills/b/tools/greet.ts": toolModule("greet", "Good day").replace("Says", "Utters"),
+  "skills/b/tools/greet.ts": toolModule("greet", "Good day").replace("Returns", "Prints"),
   "skills/b/tools/move-file.json": JSON.stringify({
     name: "move-file",
     description: "Moves a file.\nIt ends */ here.",
@@ -21,7 +21,7 @@ const files = {
   }),
 };
 
-test("shows a tool as TypeScript, with its hints and the tools that lost its name", async () => {
+test("show prints a tool as TypeScript, with its hints and the tools that lost its name", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["show", "move-file"], { cwd: place.path });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -43,7 +43,7 @@ call       skillhost call move-file --help
   expect(greet.stdout).toMatch(/^also +skill a \(skills\/a\/tools\/greet\.ts\): lost, because /m);
 });
 
-test("shows the JSON Schemas with --schema, and both forms with --json", async () => {
+test("show --schema prints the JSON Schemas, and --json prints both forms", async () => {
   using place = workplace(files);
   const { stdout } = await runCli(["show", "b/move-file", "--schema"], { cwd: place.path });
   expect(stdout).toContain('"enum": [\n');
@@ -56,7 +56,7 @@ test("shows the JSON Schemas with --schema, and both forms with --json", async (
   });
 });
 
-test("shows a skill with its prompts and its tools in one line each", async () => {
+test("show prints a skill with its prompts and its tools in one line each", async () => {
   using place = workplace(files);
   const { stdout } = await runCli(["show", "b"], { cwd: place.path });
   expect(stdout).toContain("b  active  skills/b\n");
@@ -65,7 +65,7 @@ test("shows a skill with its prompts and its tools in one line each", async () =
   expect((await runCli(["show", "a"], { cwd: place.path })).stdout).toContain("tool     greet  (not available: skillhost explain greet)\n");
 });
 
-test("a name that does not exist is an error with the nearest names", async () => {
+test("show reports an unknown name with the nearest names", async () => {
   using place = workplace(files);
   const { code, stdout, stderr } = await runCli(["show", "gret"], { cwd: place.path });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

@@ -11,12 +11,12 @@ function withFrames(...frames: string[]): Error {
   return error;
 }
 
-test("an error of this package or of Node.js names no file of a skill", async () => {
+test("a stray error of this package or of Node.js names no file of a skill", async () => {
   const error = withFrames(`run (${own}:10:5)`, "process.processTicksAndRejections (node:internal/process/task_queues:95:5)");
   expect(await describeStrayError(error)).toMatchObject({ message: "Unhandled error: It failed.", place: undefined });
 });
 
-test("names the innermost file of a skill, or of a package when the stack has no file of a skill", async () => {
+test("a stray error names the innermost file of a skill, or of a package if the stack has no file of a skill", async () => {
   const inPackage = "parse (/work/node_modules/zod/index.js:3:4)";
   const inSkill = "async greet (file:///work/skills/greeter/tools/greet.ts:7:8)";
   expect((await describeStrayError(withFrames(`run (${own}:1:1)`, inPackage, inSkill))).message).toBe(

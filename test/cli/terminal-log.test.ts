@@ -9,7 +9,7 @@ interface Arguments {
 }
 
 export default defineTool("forecast", {
-  description: "Tells the weather of a city.",
+  description: "Returns the weather of a city.",
   handler: ({ city }: Arguments) => {
     throw new Error(\`Nothing is known of \${city}.\`);
   },
@@ -19,7 +19,7 @@ export default defineTool("forecast", {
 const files = { "skills/weather/SKILL.md": skillDocument("weather"), "skills/weather/tools/forecast.ts": tool };
 const argv = ["call", "forecast", '{"city":"Oslo"}', "--yes"];
 
-test("on a terminal, a tool's error is shown with its place and the source around it", async () => {
+test("a terminal shows a tool's error with its position and the source around it", async () => {
   using place = workplace(files);
   const { code, stderr } = await runCli(argv, { cwd: place.path, isTTY: true });
   const reported = stripVTControlCharacters(stderr).replace(/^\d\d:\d\d:\d\d /, "");
@@ -27,7 +27,7 @@ test("on a terminal, a tool's error is shown with its place and the source aroun
   expect(reported.slice(0, reported.indexOf("\n", reported.indexOf("    at ")))).toMatchInlineSnapshot(`
     "error Tool "forecast" threw.
         Error: Nothing is known of Oslo.
-           8 |   description: "Tells the weather of a city.",
+           8 |   description: "Returns the weather of a city.",
            9 |   handler: ({ city }: Arguments) => {
         > 10 |     throw new Error(\`Nothing is known of \${city}.\`);
              |           ^
@@ -38,7 +38,7 @@ test("on a terminal, a tool's error is shown with its place and the source aroun
   expect(reported).not.toMatch(/"time"|execute-call|node:internal/);
 });
 
-test("elsewhere it is a line of JSON", async () => {
+test("other outputs show a tool's error as a line of JSON", async () => {
   using place = workplace(files);
   const { stderr } = await runCli(argv, { cwd: place.path });
   const [line = ""] = stderr.split("\n");
@@ -49,13 +49,13 @@ test("elsewhere it is a line of JSON", async () => {
   });
 });
 
-test("a log file holds lines of JSON, and the terminal none", async () => {
+test("a log file contains lines of JSON, and the terminal shows none", async () => {
   using place = workplace(files);
   const { stderr } = await runCli([...argv, "--log-file", place.at("run.log")], { cwd: place.path, isTTY: true });
   expect(stderr).not.toContain("threw");
 });
 
-test("what is thrown cannot command the terminal", async () => {
+test("a thrown error cannot send control sequences to the terminal", async () => {
   using place = workplace({
     ...files,
     "skills/weather/tools/forecast.ts": tool.replace("Nothing is", "\\u001b]0;owned\\u0007\\u202eNothing is"),

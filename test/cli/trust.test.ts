@@ -29,7 +29,7 @@ async function json(
   return JSON.parse((await cli(...argv, "--json")).stdout);
 }
 
-test("a skill is signed, runs where signatures are required, and does not once a byte is another", async () => {
+test("a signed skill runs where signatures are required, until a byte changes", async () => {
   expect(await cli("sign", "greeter")).toMatchObject({ code: 1, stderr: expect.stringContaining("skillhost keys new") });
   const made = await cli("keys", "new", "alice@example.com");
   expect(made.stdout).toMatch(/^ed25519 [A-Za-z0-9+/]{43}= alice@example\.com\n$/);
@@ -56,7 +56,7 @@ test("a skill is signed, runs where signatures are required, and does not once a
   expect((await cli("call", "greet", "{}", "--yes")).code).toBe(0);
 });
 
-test("what a plugin runs is signed with the skill, and only the skill's own tools are", async () => {
+test("a signature covers tools that a plugin's runner creates from a skill's files, and no tools of the plugin itself", async () => {
   place.write("skills/greeter/tools/words.txt", "Words of the skill.");
   place.write(
     "texts.mjs",
@@ -99,8 +99,8 @@ test("another author's key counts once it is trusted, and never again once it is
   expect((await cli("keys", "list")).stdout).toMatch(new RegExp(`^revoked\n {2}${id} {2}\\d{4}-\\d\\d-\\d\\d the laptop was stolen\n$`));
 });
 
-describe("the keys to sign with", () => {
-  test("are for their owner alone, and encrypted with a passphrase if there is one", async () => {
+describe("signing keys", () => {
+  test("keys are readable by their owner only, and encrypted if there is a passphrase", async () => {
     writeFileSync(place.at("secret"), "correct horse\n");
     writeFileSync(place.at("wrong"), "battery staple\n");
     const { data } = await json("keys", "new", "alice", "--passphrase-file", "secret");
@@ -115,7 +115,7 @@ describe("the keys to sign with", () => {
     expect((await cli("keys", "list")).stderr).toContain("Other users of this machine can read");
   });
 
-  test("are named when there are several", async () => {
+  test("a key is selected by name if there are several", async () => {
     await cli("keys", "new", "alice");
     const { id } = (await json("keys", "new", "bob")).data as { id: string };
     expect((await json("sign", "greeter")).error?.code).toBe("KEY_AMBIGUOUS");
@@ -130,7 +130,7 @@ test("a folder with an error or a link, or without a skill, is not signed", asyn
   expect(await json("sign", "greeter")).toMatchObject({ error: { code: "SIGN_REFUSED" }, diagnostics: [{ code: "MODULE_SYNTAX" }] });
   mkdirSync(place.at("empty"));
   expect((await json("sign", "empty")).error?.code).toBe("SKILL_UNKNOWN");
-  expect((await json("sign", "nobody")).error?.code).toBe("SKILL_UNKNOWN");
+  expect((await json("sign", "missing")).error?.code).toBe("SKILL_UNKNOWN");
   expect((await cli("sign", "greeter", "--expires", "yesterday")).code).toBe(2);
 });
 
@@ -138,14 +138,14 @@ describe("a project's configuration", () => {
   const policy = (text: string): void => place.write("skillhost.json", `{ "trust": ${text} }`);
   const state = async () => ((await json("list")).data["skills"] as { state: string }[])[0]?.state;
 
-  test("cannot have less checked than its user does", async () => {
+  test("a project cannot reduce the checks of its user", async () => {
     policy('{ "policy": "off" }');
     expect(await state()).toBe("active");
     place.write("home/trust.json", '{ "policy": { "project": "require" } }');
     expect(await state()).toBe("refused");
   });
 
-  test("cannot have anybody trusted, and can say who of the trusted counts", async () => {
+  test("a project cannot add trusted authors, but can restrict them", async () => {
     const alice = ((await json("keys", "new", "alice")).data as { public: string }).public;
     const bob = ((await json("keys", "new", "bob")).data as { public: string }).public;
     await cli("sign", "greeter", "--key", "bob");
@@ -162,7 +162,7 @@ describe("a project's configuration", () => {
     expect(await state()).toBe("active");
   });
 
-  test("is refused when it is nonsense, and so is a user's file", async () => {
+  test("an invalid trust configuration of a project or user is refused", async () => {
     for (const text of [
       "1",
       '{ "policy": "maybe" }',

@@ -21,7 +21,7 @@ function folder(): string {
   return path;
 }
 
-test("writes new files and replaces old ones, text and bytes, and leaves nothing beside them", async () => {
+test("a write creates or replaces a file with text or bytes, and leaves no temporary file", async () => {
   const at = folder();
   const file = join(at, "lock.json");
   await writeFileAtomic(file, "größe");
@@ -32,7 +32,7 @@ test("writes new files and replaces old ones, text and bytes, and leaves nothing
 });
 
 test.skipIf(process.platform === "win32")(
-  "keeps the mode of the file it replaces, and takes the one that is wanted for a new one",
+  "a write keeps the mode of an existing file, and gives a new file the requested mode",
   async () => {
     const at = folder();
     const file = join(at, "run.sh");
@@ -45,7 +45,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a link stays a link: what it leads to is replaced", async () => {
+test("a write through a link replaces the target and keeps the link", async () => {
   const at = folder();
   mkdirSync(join(at, "real"));
   writeFileSync(join(at, "real/file"), "old");
@@ -56,7 +56,7 @@ test("a link stays a link: what it leads to is replaced", async () => {
   expect(readdirSync(join(at, "real"))).toEqual(["file"]);
 });
 
-test("cleans up when it fails, and what was there stays", async () => {
+test("a failed write removes its temporary file and keeps the old content", async () => {
   const at = folder();
   mkdirSync(join(at, "taken/by-a-folder"), { recursive: true });
   await expect(writeFileAtomic(join(at, "taken"), "x")).rejects.toThrow();
@@ -65,7 +65,7 @@ test("cleans up when it fails, and what was there stays", async () => {
   expect(readdirSync(at)).toEqual(["taken"]);
 });
 
-test("readers see the old text or the new one, never a part, while many write", async () => {
+test("readers see the old or the new text, never a part, during many writes", async () => {
   const file = join(folder(), "shared.txt");
   const texts = Array.from({ length: 8 }, (_, i) => `${i}`.repeat(200_000));
   await writeFileAtomic(file, texts[0] ?? "");

@@ -24,7 +24,7 @@ const bodyOf = async (request: IncomingMessage): Promise<string> => {
   return body;
 };
 
-test("returns status, headers and text, whatever the status is", async () => {
+test("a fetch returns status, headers and text for every status", async () => {
   const url = await serve(async (request, response) => {
     response.writeHead(418, { "X-Kind": "teapot", "content-type": "text/plain; charset=iso-8859-1" });
     response.end(
@@ -36,7 +36,7 @@ test("returns status, headers and text, whatever the status is", async () => {
   expect(outcome.kind === "response" && outcome.headers["x-kind"]).toBe("teapot");
 });
 
-test("stops reading at the limit, counted after decompression", async () => {
+test("a fetch stops reading at the limit, counted after decompression", async () => {
   const big = Buffer.alloc(5_000_000, "ü");
   const packed = { gzip: gzipSync(big), br: brotliCompressSync(big, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }), none: big };
   const url = await serve((request, response) => {
@@ -52,7 +52,7 @@ test("stops reading at the limit, counted after decompression", async () => {
   expect(await ask(`${url}/gzip`, { maxBytes: 5_000_000 })).toMatchObject({ truncated: false });
 });
 
-test("ends a body that never ends, at the limit", async () => {
+test("a fetch ends an endless body at the limit", async () => {
   const url = await serve((_request, response) => {
     const timer = setInterval(() => response.write("x".repeat(1000)), 1);
     response.on("close", () => clearInterval(timer));
@@ -60,7 +60,7 @@ test("ends a body that never ends, at the limit", async () => {
   expect(await ask(url, { maxBytes: 5000 })).toMatchObject({ kind: "response", truncated: true, text: "x".repeat(5000) });
 });
 
-test("follows redirects within the origin, with method and headers as browsers do", async () => {
+test("a fetch follows redirects within the origin, with method and headers as browsers do", async () => {
   const url = await serve(async (request, response) => {
     const status = Number(request.url?.slice(1));
     if (status > 300) return void response.writeHead(status, { location: "/end" }).end();
@@ -72,7 +72,7 @@ test("follows redirects within the origin, with method and headers as browsers d
   for (const status of [307, 308]) expect(await post(status)).toMatchObject({ text: "POST key text/x b" });
 });
 
-test("goes to another origin only where that is allowed, and takes no credentials along", async () => {
+test("a fetch follows a redirect to another origin only if allowed, and sends no credentials there", async () => {
   const other = await serve((request, response) => response.end(JSON.stringify(request.headers)));
   const url = await serve((_request, response) => response.writeHead(307, { location: `${other}/there?a=1` }).end());
   const headers = { authorization: "Bearer s3cret", cookie: "s3cret", "x-api-key": "s3cret", accept: "text/x" };
@@ -89,7 +89,7 @@ test("goes to another origin only where that is allowed, and takes no credential
   expect(asked).toEqual([url, other]);
 });
 
-test("asks whether a host is allowed before each request, the first included", async () => {
+test("a fetch checks whether a host is allowed before each request, including the first", async () => {
   let requests = 0;
   const url = await serve((_request, response) => {
     requests++;
@@ -101,7 +101,7 @@ test("asks whether a host is allowed before each request, the first included", a
   expect(requests).toBe(0);
 });
 
-test.each(["file:///etc/passwd", "ftp://x/", "javascript:1", "http://user:s3cret@127.0.0.1/", "no address", "//x", ""])(
+test.each(["file:///etc/passwd", "ftp://x/", "javascript:1", "http://user:s3cret@127.0.0.1/", "not an address", "//x", ""])(
   "a bounded fetch refuses the address %j",
   async (url) => {
     const outcome = await ask(url);
@@ -118,7 +118,7 @@ test.each(["file:///etc/passwd", "data:text/plain,x", "http://u:p@127.0.0.1/", "
   },
 );
 
-test("gives up on redirects without end, and a redirect without a place to go is a response", async () => {
+test("a fetch ends endless redirects, and returns a redirect without a location as a response", async () => {
   let count = 0;
   const url = await serve((request, response) => {
     count++;
@@ -131,7 +131,7 @@ test("gives up on redirects without end, and a redirect without a place to go is
   expect(await ask(`${url}/nowhere`)).toMatchObject({ kind: "response", status: 302 });
 });
 
-test("failures name the host, never a header, path or query", async () => {
+test("an error of a fetch contains the host, but no header, path or query", async () => {
   const headers = { authorization: "Bearer s3cret" };
   const dead = await serve((request) => request.socket.destroy());
   expect(await ask(`${dead}/s3cret?k=s3cret`, { headers })).toMatchObject({ kind: "failed", reason: "network" });
@@ -154,7 +154,7 @@ test("failures name the host, never a header, path or query", async () => {
   expect(JSON.stringify(outcomes)).not.toContain("s3cret");
 });
 
-test("a signal ends it at any point, and nothing is left on the signal", async () => {
+test("an abort ends a fetch at any point, and leaves no listener on the signal", async () => {
   const controller = new AbortController();
   const url = await serve((request, response) => {
     if (request.url === "/body") response.write("some");
@@ -178,7 +178,7 @@ test("a signal ends it at any point, and nothing is left on the signal", async (
   expect(listening).toBe(0);
 });
 
-test("headers named like parts of an object are headers like any others", async () => {
+test("headers named like object members are ordinary headers", async () => {
   const url = await serve((_request, response) => {
     response.setHeader("__proto__", "x");
     response.setHeader("constructor", "y");

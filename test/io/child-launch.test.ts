@@ -4,7 +4,7 @@ import { minimalEnvironment } from "../../src/io/process/child-environment.ts";
 import { type LaunchRequest, planLaunch } from "../../src/io/process/child-launch.ts";
 
 const env = { Path: "relative;C:\\bin;D:\\tools\\", PATHEXT: ".COM;.EXE;.BAT;.CMD", SystemRoot: "C:\\Windows" };
-// As Windows does, the file names are compared in lower case.
+// Like Windows, this compares file names in lower case.
 const files = [
   "c:\\bin\\node.exe",
   "d:\\tools\\npx.cmd",
@@ -17,8 +17,8 @@ const files = [
 const plan = (command: string, args: readonly string[] = [], more: Partial<LaunchRequest> = {}): ReturnType<typeof planLaunch> =>
   planLaunch({ command, args, cwd: "C:\\work", env, ...more }, "win32", (path) => files.includes(path.toLowerCase()));
 
-describe("starting programs on Windows", () => {
-  test("finds programs by PATH and PATHEXT, the first folder first, and never in the working directory", () => {
+describe("the start of programs on Windows", () => {
+  test("a program is found by PATH and PATHEXT, the first folder first, and never in the working directory", () => {
     expect(plan("node", ["a b"])).toEqual({ kind: "launch", file: "C:\\bin\\node.EXE", args: ["a b"], verbatim: false });
     expect(plan("node.exe")).toMatchObject({ file: "C:\\bin\\node.exe" });
     expect(plan("npx")).toMatchObject({ file: "C:\\Windows\\System32\\cmd.exe", verbatim: true });
@@ -29,7 +29,7 @@ describe("starting programs on Windows", () => {
     expect(plan("./own.bat")).toMatchObject({ kind: "launch" });
   });
 
-  test("batch files run through cmd.exe with every argument quoted", () => {
+  test("a batch file runs through cmd.exe with every argument quoted", () => {
     expect(plan("npx", ["-y", "a b", "x&calc", "^|<>()!", "C:\\dir\\", ""])).toEqual({
       kind: "launch",
       file: "C:\\Windows\\System32\\cmd.exe",
@@ -46,17 +46,17 @@ describe("starting programs on Windows", () => {
     },
   );
 
-  test("the name of a batch file is held to the same", () => {
+  test("the name of a batch file that cannot be quoted is refused", () => {
     expect(plan("odd%name")).toMatchObject({ kind: "refused" });
   });
 
-  test("no argument ever closes its quotes", () => {
+  test("no argument closes its quotes", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "binary", maxLength: 12 }), { maxLength: 4 }), (args) => {
         const planned = plan("npx", args);
         if (planned.kind !== "launch") return planned.kind === "refused" && args.some((text) => /[%"\r\n\0]/.test(text));
         const line = planned.args.at(-1) ?? "";
-        // Outside the quotes there is nothing but the spaces between them.
+        // Only spaces remain outside the quotes.
         return line
           .slice(1, -1)
           .split('"')
@@ -66,13 +66,13 @@ describe("starting programs on Windows", () => {
     );
   });
 
-  test("elsewhere a command is taken as it is", () => {
+  test("on other systems a command is used unchanged", () => {
     const request = { command: "npx", args: ['"&'], cwd: "/", env: {} };
     expect(planLaunch(request, "linux")).toEqual({ kind: "launch", file: "npx", args: ['"&'], verbatim: false });
   });
 });
 
-describe("environments for children", () => {
+describe("environments of child processes", () => {
   const host = {
     PATH: "/bin",
     HOME: "/home/x",
@@ -85,7 +85,7 @@ describe("environments for children", () => {
     TERM: undefined,
   };
 
-  test("the minimal one holds what programs need and nothing else", () => {
+  test("the minimal environment has the variables that programs need and no others", () => {
     expect({ ...minimalEnvironment({}, host, "linux") }).toEqual({ PATH: "/bin", HOME: "/home/x", LC_ALL: "C" });
     expect({ ...minimalEnvironment({ TOKEN: "mine", LD_PRELOAD: "asked", PATH: "/own" }, host, "linux") }).toEqual({
       PATH: "/own",
@@ -96,14 +96,14 @@ describe("environments for children", () => {
     });
   });
 
-  test("on Windows names differ in case only once", () => {
+  test("on Windows the environment has each name once, regardless of case", () => {
     expect({ ...minimalEnvironment({ PATH: "D:\\own" }, { Path: "C:\\bin", SystemRoot: "C:\\Windows", SECRET: "x" }, "win32") }).toEqual({
       PATH: "D:\\own",
       SystemRoot: "C:\\Windows",
     });
   });
 
-  test("hostile names change nothing but themselves", () => {
+  test("variables named like object members are ordinary variables", () => {
     const built = minimalEnvironment(JSON.parse('{"__proto__":"x","constructor":"y"}'), host, "linux");
     expect(Object.keys(built)).toEqual(expect.arrayContaining(["__proto__", "constructor"]));
     expect(Object.getPrototypeOf(built)).toBe(null);

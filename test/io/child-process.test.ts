@@ -29,14 +29,14 @@ const isAlive = (pid: number): boolean => {
   } catch {
     return false;
   }
-  // A killed child whose parent is gone stays a zombie until init takes it: that is dead enough.
+  // A killed orphan stays a zombie until init reaps it; it counts as dead.
   return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 };
 const untilDead = (pid: number): Promise<void> =>
   vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: patience(10_000), interval: 10 });
 
 describe("runProgram", () => {
-  test("hands over arguments, input, working directory and environment exactly, with no shell in between", async () => {
+  test("a program receives its arguments, input, working directory and environment unchanged, without a shell", async () => {
     const cwd = folder();
     const args = ["a b", "$(echo x)", "`x`", "; rm -rf /", "*", "'\"\\", "", "ü\n", "%PATH%", "-x"];
     const script =
@@ -46,11 +46,11 @@ describe("runProgram", () => {
     expect(outcome.kind === "exited" && JSON.parse(outcome.stdout)).toEqual([args, "größe", cwd, "$HOME"]);
   });
 
-  test("without input the program finds an empty one", async () => {
+  test("a program without input reads an empty one", async () => {
     expect(await run("process.stdin.resume().on('end',()=>console.log('end'))")).toMatchObject({ stdout: "end\n" });
   });
 
-  test("reports exit codes and signals", async () => {
+  test("the outcome has the exit code or the signal", async () => {
     expect(await run("process.exit(3)")).toMatchObject({ kind: "exited", code: 3, signal: null });
     expect(await run("process.kill(process.pid,'SIGKILL');setTimeout(()=>{},9e4)")).toMatchObject({
       kind: "exited",
@@ -59,7 +59,7 @@ describe("runProgram", () => {
     });
   });
 
-  test("the host's secrets and what loads foreign code stay out, unless given by name", async () => {
+  test("secrets of the host and variables that load foreign code are not inherited unless named", async () => {
     vi.stubEnv("PLANTED_TOKEN", "s3cret");
     vi.stubEnv("NODE_OPTIONS", "--no-warnings");
     vi.stubEnv("LD_PRELOAD", "");
@@ -75,7 +75,7 @@ describe("runProgram", () => {
     expect(whole.kind === "exited" && JSON.parse(whole.stdout)).toEqual({ ONLY: "this" });
   });
 
-  test("a command or a working directory that is not there is an outcome that says which", async () => {
+  test("the outcome names a missing command or working directory", async () => {
     expect(await run("", { command: "no-such-program-anywhere" })).toMatchObject({
       kind: "not-found",
       message: expect.stringContaining("no-such-program-anywhere"),
@@ -88,13 +88,13 @@ describe("runProgram", () => {
     expect(await run("", { args: ["a\0b"] })).toMatchObject({ kind: "failed-to-start" });
   });
 
-  test.skipIf(process.platform === "win32")("a file that cannot be run is an outcome, too", async () => {
+  test.skipIf(process.platform === "win32")("a file that is not executable fails to start", async () => {
     const file = join(folder(), "plain.txt");
     writeFileSync(file, "x");
     expect(await run("", { command: file })).toMatchObject({ kind: "failed-to-start", message: expect.stringContaining("EACCES") });
   });
 
-  test("keeps the head of the output and the tail of the errors, in whole characters, and reads on", async () => {
+  test("the outcome has the head of the output and the tail of the errors in whole characters, and the rest is discarded", async () => {
     const script = "process.stdout.write('ä'.repeat(2e6));process.stderr.write('x'+'ö'.repeat(2e6)+'the reason',()=>process.exit(1))";
     const outcome = await run(script, { maxOutputBytes: 1001 });
     expect(outcome).toMatchObject({ kind: "exited", code: 1, truncated: true, stdout: "ä".repeat(500) });
@@ -103,24 +103,24 @@ describe("runProgram", () => {
     expect(Buffer.byteLength(tail)).toBeLessThanOrEqual(16_384);
   });
 
-  test("output of exactly the limit is not called truncated", async () => {
+  test("output with exactly the size of the limit is not truncated", async () => {
     expect(await run("process.stdout.write('12345')", { maxOutputBytes: 5 })).toMatchObject({ stdout: "12345", truncated: false });
     expect(await run("process.stdout.write('12345')", { maxOutputBytes: 4 })).toMatchObject({ stdout: "1234", truncated: true });
   });
 
-  test("tells output as it comes, characters whole", async () => {
-    const heard = { stdout: "", stderr: "" };
+  test("output is reported as it arrives, in whole characters", async () => {
+    const received = { stdout: "", stderr: "" };
     const script =
       "const b=Buffer.from('größe€');let i=0;(function f(){if(i<b.length)process.stdout.write(b.subarray(i,++i),f);else console.error('done')})()";
     await run(script, {
       onOutput: (text, stream) => {
-        heard[stream] += text;
+        received[stream] += text;
       },
     });
-    expect(heard).toEqual({ stdout: "größe€", stderr: "done\n" });
+    expect(received).toEqual({ stdout: "größe€", stderr: "done\n" });
   });
 
-  test("a program that does not read its input is no trouble", async () => {
+  test("a program may leave its input unread", async () => {
     expect(await run("process.stdin.destroy();console.log('ok')", { stdin: "x".repeat(5_000_000) })).toMatchObject({
       kind: "exited",
       code: 0,
@@ -128,7 +128,7 @@ describe("runProgram", () => {
     });
   });
 
-  test("a signal that has fired already starts nothing", async () => {
+  test("an aborted signal starts no program", async () => {
     const file = join(folder(), "ran");
     expect(await run(`require('fs').writeFileSync(${JSON.stringify(file)},'')`, { signal: AbortSignal.abort() })).toEqual({
       kind: "aborted",
@@ -136,7 +136,7 @@ describe("runProgram", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test("an abort ends the program and what it has started, also what ignores being asked", async () => {
+  test("an abort ends the program and its children, even those that ignore SIGTERM", async () => {
     const controller = new AbortController();
     const pids: number[] = [];
     const deaf = "process.on('SIGTERM',()=>{});console.log(process.pid);setInterval(()=>{},1e3)";
@@ -154,7 +154,7 @@ describe("runProgram", () => {
     for (const pid of pids) await untilDead(pid);
   });
 
-  test.skipIf(process.platform === "win32")("what the program leaves behind neither holds up the outcome nor lives on", async () => {
+  test.skipIf(process.platform === "win32")("children that outlive the program do not delay its outcome, and are ended", async () => {
     const stay = "setInterval(()=>{},1e3)";
     const script = `const c=require('child_process').spawn(process.execPath,['-e',${JSON.stringify(stay)}],{stdio:'inherit'});console.log(c.pid);c.unref();process.exit(0)`;
     const outcome = await run(script);
@@ -162,7 +162,7 @@ describe("runProgram", () => {
     await untilDead(outcome.kind === "exited" ? Number(outcome.stdout) : 0);
   });
 
-  test("leaves no listener on the signal or the process", async () => {
+  test("a run leaves no listener on the signal or the process", async () => {
     const { signal } = new AbortController();
     const remove = vi.spyOn(signal, "removeEventListener");
     const before = ["exit", "SIGINT", "SIGTERM"].map((name) => process.listenerCount(name));
@@ -179,7 +179,7 @@ describe("spawnProcess", () => {
     return spawned.process;
   };
 
-  test("gives a handle to talk to, which ends the program when disposed of", async () => {
+  test("a handle communicates with the program, and ends it when disposed of", async () => {
     const child = await spawn("process.stdin.on('data',d=>process.stdout.write(String(d).toUpperCase()))");
     child.stdin.write("hello");
     const answer = await new Promise<Buffer>((resolve) => child.stdout.once("data", resolve));
@@ -190,7 +190,7 @@ describe("spawnProcess", () => {
     expect(await child.stop()).toEqual({ code: null, signal: "SIGTERM" });
   });
 
-  test.skipIf(process.platform === "win32")("lets a program end by itself when asked, within the grace", async () => {
+  test.skipIf(process.platform === "win32")("a program may end by itself within the grace period", async () => {
     const child = await spawn("process.on('SIGTERM',()=>process.exit(7));console.log('up');setInterval(()=>{},1e3)");
     await new Promise((resolve) => child.stdout.once("data", resolve));
     expect(await child.stop()).toEqual({ code: 7, signal: null });

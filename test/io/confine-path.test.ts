@@ -78,14 +78,14 @@ describe("confinePath", () => {
     if (!confined.ok) expect(confined.message).not.toContain(base);
   });
 
-  test("a root that is a link itself, or does not exist yet, confines as well", () => {
+  test("a root may be a link or not exist yet", () => {
     symlinkSync("root", join(base, "alias"));
     expect(confinePath(join(base, "alias"), "docs/a.md")).toMatchObject({ ok: true });
     expect(confinePath(join(base, "alias"), "out/secret.txt")).toMatchObject({ ok: false, reason: "link-out" });
     expect(confinePath(join(base, "later"), "x/y")).toEqual({ ok: true, path: join(base, "later/x/y") });
   });
 
-  test("whatever it lets pass is really inside, whatever the path is made of", () => {
+  test("every accepted path is inside the root, for any combination of segments", () => {
     const piece = fc.oneof(
       fc.constantFrom(
         "..",
@@ -132,7 +132,7 @@ describe("confinePath", () => {
 });
 
 describe("isInside", () => {
-  test("the folder itself and what is below are inside, siblings and parents are not", () => {
+  test("a folder and its descendants are inside, siblings and parents are outside", () => {
     expect(isInside("/a/b", "/a/b")).toBe(true);
     expect(isInside("/a/b", "/a/b/c")).toBe(true);
     expect(isInside("/a/b", "/a/b/..c")).toBe(true);
@@ -143,7 +143,7 @@ describe("isInside", () => {
     expect(isInside("/", "/anything")).toBe(true);
   });
 
-  test("joining ordinary names to a folder stays inside, and going up once more leaves it", () => {
+  test("joined ordinary names stay inside, and one more parent segment leads outside", () => {
     const name = fc.stringMatching(/^[a-z][a-z0-9.]{0,8}$/);
     fc.assert(
       fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), (names) => {

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { createModuleLoader } from "../../src/io/module-loader/create-module-loader.ts";
 import { createScope } from "../../src/io/scope.ts";
 
-// A debugger in another thread: it sets a breakpoint on a line of the source, as editors do, and says where that stops.
+// A debugger in another thread: it sets a breakpoint on a line of the source, as editors do, and prints where it stops.
 const debuggerSource = `
 const { Session } = require("node:inspector");
 const { SourceMap } = require("node:module");
@@ -46,7 +46,7 @@ worker.on("message", (message: unknown) => {
 async function run(): Promise<void> {
   const loader = createModuleLoader({ hostModules: {} });
   const { exports } = await loader.load(file, createScope());
-  // The thread of the debugger sets its breakpoint meanwhile.
+  // This wait lets the thread of the debugger set its breakpoint.
   while (stops.length === 0) {
     (exports["default"] as () => unknown)();
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -7,7 +7,7 @@ import { type FileLock, lockHolder, takeFileLock } from "../../src/io/file-lock.
 import { compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
-// As on a file system without hard links.
+// `false` simulates a file system without hard links.
 const links = vi.hoisted(() => ({ work: true }));
 
 vi.mock("node:fs", async (original) => {
@@ -37,7 +37,7 @@ async function take(path: string): Promise<FileLock> {
   return taken.lock;
 }
 
-/** Another process that takes the lock when it is told to. */
+/** Another process that takes the lock on `signal()` and ends on the next one. */
 class OtherProcess {
   readonly #child: ChildProcess;
   readonly #lines: string[] = [];
@@ -65,13 +65,13 @@ class OtherProcess {
     });
   }
 
-  tell(): void {
+  signal(): void {
     this.#child.stdin?.write("go\n");
   }
 
   async take(): Promise<string> {
     await this.said();
-    this.tell();
+    this.signal();
     return this.said();
   }
 
@@ -93,8 +93,8 @@ class OtherProcess {
   }
 }
 
-describe.each([true, false])("with hard links: %s", (work) => {
-  test("one holder at a time, who is named; after the release the next", async () => {
+describe.each([true, false])("a file lock, with hard links: %s", (work) => {
+  test("a lock has one holder at a time and names it, and can be taken after its release", async () => {
     links.work = work;
     const path = lockFile();
     const first = await take(path);
@@ -107,7 +107,7 @@ describe.each([true, false])("with hard links: %s", (work) => {
     expect(readdirSync(join(path, ".."))).toEqual(["the.lock"]);
   });
 
-  test("of many who try in one process, one gets it", async () => {
+  test("one of many concurrent attempts in a process gets the lock", async () => {
     links.work = work;
     const path = lockFile();
     const taken = await Promise.all(Array.from({ length: 20 }, () => takeFileLock(path)));
@@ -117,8 +117,8 @@ describe.each([true, false])("with hard links: %s", (work) => {
   });
 });
 
-describe("between processes", () => {
-  test("a holder keeps others out, and a killed one does not", async () => {
+describe("a file lock between processes", () => {
+  test("a live holder keeps the lock, and a killed one loses it", async () => {
     const path = lockFile();
     const other = new OtherProcess(path);
     expect(await other.take()).toBe("held");
@@ -131,28 +131,28 @@ describe("between processes", () => {
     expect(await late.take()).toBe("taken");
   });
 
-  test("a holder that exits gives it up", async () => {
+  test("a holder releases the lock when it exits", async () => {
     const path = lockFile();
     const other = new OtherProcess(path);
     expect(await other.take()).toBe("held");
-    await other.end(() => other.tell());
+    await other.end(() => other.signal());
     expect(existsSync(path)).toBe(false);
   });
 
-  test("of all who want to succeed a killed holder at the same time, one does", async () => {
+  test("one of many processes gets the lock of a killed holder", async () => {
     const path = lockFile();
     const takers = Array.from({ length: 6 }, () => new OtherProcess(path));
     await Promise.all(takers.map((taker) => taker.said()));
-    // What a process of this machine that is long gone has left.
+    // The lock of an ended process of this machine.
     writeFileSync(path, JSON.stringify({ pid: 2 ** 22 + 1, host: hostname(), token: "old", since: "2026-01-01T00:00:00.000Z" }));
-    for (const taker of takers) taker.tell();
+    for (const taker of takers) taker.signal();
     const said = await Promise.all(takers.map((taker) => taker.said()));
     expect(said.sort()).toEqual(["held", ...Array(5).fill("taken")]);
     expect(takers.map(({ pid }) => pid)).toContain((lockHolder(path) as { pid: number }).pid);
   });
 });
 
-describe("what lies there already", () => {
+describe("an existing lock file", () => {
   const holder = { pid: 2 ** 22 + 1, host: hostname(), token: "old", since: "2026-01-01T00:00:00.000Z" };
   const leave = (content: string): string => {
     const path = lockFile();
@@ -160,7 +160,7 @@ describe("what lies there already", () => {
     return path;
   };
 
-  test("a process that is gone is succeeded, also when a successor was killed while it took over", async () => {
+  test("the lock of an ended process is taken over, even if an earlier takeover was killed", async () => {
     const path = leave(JSON.stringify(holder));
     writeFileSync(`${path}.old`, JSON.stringify({ ...holder, token: "older" }));
     await take(path);
@@ -168,17 +168,17 @@ describe("what lies there already", () => {
     expect(readdirSync(join(path, ".."))).toEqual(["the.lock"]);
   });
 
-  test.runIf(process.platform === "linux")("a process whose id was given to another is gone", async () => {
+  test.runIf(process.platform === "linux")("the lock of a process whose id was reused is taken over", async () => {
     await take(leave(JSON.stringify({ ...holder, pid: process.pid, start: "another-boot/1" })));
   });
 
-  test("a process of another machine counts as alive", async () => {
+  test("the lock of a process on another machine is respected", async () => {
     const path = leave(JSON.stringify({ ...holder, host: "elsewhere" }));
     expect(await takeFileLock(path)).toMatchObject({ kind: "taken", holder: { host: "elsewhere" } });
   });
 
-  test.each(["", "not json", '{"pid":-1,"host":"x"}', JSON.stringify({ ...holder, token: "../../x" }), "null"])(
-    "a file that names nobody (%s) is being made, or was left half made long ago",
+  test.each(["", "not JSON", '{"pid":-1,"host":"x"}', JSON.stringify({ ...holder, token: "../../x" }), "null"])(
+    "a lock file without a valid holder (%s) is respected while new, and replaced once old",
     async (content) => {
       const path = leave(content);
       expect(await takeFileLock(path)).toEqual({ kind: "taken", holder: undefined });
@@ -188,7 +188,7 @@ describe("what lies there already", () => {
     },
   );
 
-  test("a lock that somebody else has taken meanwhile is not released", async () => {
+  test("a lock that another process has taken over is not released", async () => {
     const path = lockFile();
     const lock = await take(path);
     writeFileSync(path, JSON.stringify({ ...holder, host: "elsewhere" }));
@@ -196,7 +196,7 @@ describe("what lies there already", () => {
     expect(lockHolder(path)).toMatchObject({ host: "elsewhere" });
   });
 
-  test("a folder that is gone is an error of the system, and nothing to release", async () => {
+  test("a missing folder is an error of the system and leaves no lock", async () => {
     await expect(takeFileLock(join(emptyFolder(), "missing", "the.lock"))).rejects.toMatchObject({ code: "ENOENT" });
   });
 });

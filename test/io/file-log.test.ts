@@ -8,7 +8,7 @@ import { compileSources } from "../compiled-sources.ts";
 import { patience } from "../slowness.ts";
 import { emptyFolder } from "./temp-folder.ts";
 
-// How many more bytes the disk takes.
+// The number of bytes that still fit on the disk.
 const disk = vi.hoisted(() => ({ room: Number.POSITIVE_INFINITY }));
 
 vi.mock("node:fs", async (original) => {
@@ -50,8 +50,8 @@ const lines = (path: string): unknown[] =>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
 
-describe("writing", () => {
-  test("writes what is added in one tick at once, and only for its owner to read", async () => {
+describe("writing a log", () => {
+  test("records that are added in one tick are written together, to a file that only its owner can read", async () => {
     const path = logFile();
     const { log } = openLog(path);
     for (const record of numbers(3)) log.append(record);
@@ -62,7 +62,7 @@ describe("writing", () => {
     await log.close();
   });
 
-  test("goes on behind what is there", async () => {
+  test("records are appended to an existing file", async () => {
     const path = logFile('{"n":0}\n');
     for (const n of [1, 2]) {
       const { log } = openLog(path);
@@ -72,7 +72,7 @@ describe("writing", () => {
     expect(lines(path)).toEqual(numbers(3));
   });
 
-  test.each(["never", "close", "flush"] as const)("with sync: %s it is all there in the end", async (sync) => {
+  test.each(["never", "close", "flush"] as const)("a closed log contains all records with sync: %s", async (sync) => {
     const path = logFile();
     const { log } = openLog(path, { sync });
     for (const record of numbers(10)) {
@@ -83,7 +83,7 @@ describe("writing", () => {
     expect(lines(path)).toEqual(numbers(10));
   });
 
-  test("refuses what is no regular file", () => {
+  test("a path that is not a regular file is refused", () => {
     const folder = emptyFolder();
     mkdirSync(join(folder, "events.jsonl"));
     expect(() => openFileLog(join(folder, "events.jsonl"))).toThrow(/EISDIR|EACCES/);
@@ -91,8 +91,8 @@ describe("writing", () => {
   });
 });
 
-describe("a last line that a killed writer left unfinished", () => {
-  test("is moved aside, and said", async () => {
+describe("an incomplete last line of a killed writer", () => {
+  test("an incomplete line is moved to another file and reported", async () => {
     const path = logFile('{"n":0}\n{"n":1}\n{"n":2,"text":"cu');
     const { log, diagnostics } = openLog(path);
     expect(diagnostics).toEqual([expect.objectContaining({ code: "LOG_TORN_LINE", severity: "warning", file: path })]);
@@ -103,7 +103,7 @@ describe("a last line that a killed writer left unfinished", () => {
     expect(lines(path)).toEqual(numbers(3));
   });
 
-  test("is kept beside what was moved aside before", async () => {
+  test("an incomplete line is added to those that were moved before", async () => {
     const path = logFile('{"a');
     await openLog(path).log.close();
     appendFileSync(path, '{"b');
@@ -112,7 +112,7 @@ describe("a last line that a killed writer left unfinished", () => {
     expect(readFileSync(path, "utf8")).toBe("");
   });
 
-  test("is a record like any other when only its line break is missing", async () => {
+  test("a last line that lacks only its line break is an ordinary record", async () => {
     const path = logFile('{"n":0}\n{"n":1}');
     const { log, diagnostics } = openLog(path);
     log.append({ n: 2 });
@@ -122,7 +122,7 @@ describe("a last line that a killed writer left unfinished", () => {
     expect(existsSync(`${path}.torn`)).toBe(false);
   });
 
-  test("may be long, or nothing but the zeros that a power cut leaves", async () => {
+  test("an incomplete line may be long, or consist of the zeros that a power failure leaves", async () => {
     const torn = Buffer.concat([Buffer.from(`{"text":"${"x".repeat(300_000)}`), Buffer.alloc(100_000)]);
     const path = logFile(Buffer.concat([Buffer.from('{"n":0}\n'), torn]));
     const { log } = openLog(path);
@@ -131,7 +131,7 @@ describe("a last line that a killed writer left unfinished", () => {
     expect(readFileSync(`${path}.torn`).equals(Buffer.concat([torn, Buffer.from("\n")]))).toBe(true);
   });
 
-  test("stays, as a line that is passed over, when it cannot be moved", async () => {
+  test("an incomplete line that cannot be moved stays and is ignored", async () => {
     const path = logFile('{"n":0}\n{"n":');
     mkdirSync(`${path}.torn`);
     const { log, codes } = openLog(path);
@@ -142,7 +142,7 @@ describe("a last line that a killed writer left unfinished", () => {
     await log.close();
   });
 
-  test("is still there when the disk is so full that not even a line break fits", async () => {
+  test("an incomplete line is kept if the full disk has no room for a line break", async () => {
     const path = logFile('{"n":0}\n{"n":');
     disk.room = 0;
     expect(() => openLog(path)).toThrow("ENOSPC");
@@ -150,8 +150,8 @@ describe("a last line that a killed writer left unfinished", () => {
   });
 });
 
-describe("damage further up", () => {
-  test("is reported with its line, and costs nothing but that line", async () => {
+describe("damage before the last line", () => {
+  test("a damaged line is reported with its number, and other lines are unaffected", async () => {
     const whole = Buffer.from('{"n":0}\n');
     const path = logFile(
       Buffer.concat([
@@ -174,7 +174,7 @@ describe("damage further up", () => {
     await log.close();
   });
 
-  test("that is a line without end is not read into memory", async () => {
+  test("a line beyond the limit is not read into memory", async () => {
     const path = logFile(`{"n":0}\n{"text":"${"x".repeat(600_000)}"}\n{"n":1}\n`);
     const { log } = openLog(path, { maxLineBytes: 1000 });
     const { records, diagnostics } = await log.read();
@@ -183,7 +183,7 @@ describe("damage further up", () => {
     await log.close();
   });
 
-  test("is named line by line only so often", async () => {
+  test("reports of damaged lines are limited", async () => {
     const path = logFile(`${"broken\n".repeat(1000)}{"n":0}\n`);
     const { log } = openLog(path);
     const { records, diagnostics } = await log.read();
@@ -193,7 +193,7 @@ describe("damage further up", () => {
     await log.close();
   });
 
-  test("that is nesting without end is a damaged line", async () => {
+  test("a line with excessive nesting is damaged", async () => {
     const path = logFile(`${'{"a":'.repeat(200_000)}\n{"n":0}\n`);
     const { log } = openLog(path);
     expect((await log.read()).records).toEqual(numbers(1));
@@ -202,12 +202,12 @@ describe("damage further up", () => {
 });
 
 describe("a full disk", () => {
-  test("is said once; what happens meanwhile is kept, can be read, and is written when there is room again", async () => {
+  test("a full disk is reported once, and later records are kept, can be read, and are written when there is room", async () => {
     const path = logFile();
     const { log, codes, diagnostics } = openLog(path);
     log.append({ n: 0 });
     await log.flush();
-    // The third line gets through in part.
+    // Only a part of the third line fits.
     disk.room = '{"n":1}\n{"n"'.length;
     for (const record of numbers(3, 1)) log.append(record);
     await expect(log.flush()).rejects.toMatchObject({ code: "LOG_NOT_WRITTEN", message: expect.stringContaining("ENOSPC") });
@@ -223,7 +223,7 @@ describe("a full disk", () => {
     expect(lines(path)).toEqual(numbers(8));
   });
 
-  test("does not let memory grow without end: what is lost is counted", async () => {
+  test("pending records are limited, and lost ones are counted", async () => {
     const path = logFile();
     const { log, diagnostics } = openLog(path, { maxPendingBytes: 100 });
     disk.room = 0;
@@ -241,7 +241,7 @@ describe("a full disk", () => {
     await log.close();
   });
 
-  test("at the end is waited for, but not for ever", async () => {
+  test("closing a log waits for room on the disk up to a limit", async () => {
     const path = logFile();
     disk.room = 0;
     const hopeless = openLog(path, { closeTimeout: 100 });
@@ -259,7 +259,7 @@ describe("a full disk", () => {
 
 const canMount = process.platform === "linux" && spawnSync("unshare", ["-Urm", "mount", "-t", "tmpfs", "none", "/mnt"]).status === 0;
 
-test.runIf(canMount)("survives a disk that is really full, and goes on when something was deleted", () => {
+test.runIf(canMount)("a log survives a full disk, and continues after a file was deleted", () => {
   const mount = emptyFolder();
   const child = [compileSources("test/io/full-disk-child.ts")("test/io/full-disk-child.ts"), mount];
   const script = 'mount -t tmpfs -o size=128k none "$2" && exec "$0" "$@"';
@@ -271,7 +271,7 @@ test.runIf(canMount)("survives a disk that is really full, and goes on when some
   expect(JSON.parse(ran.stdout)).toEqual({ codes: ["LOG_NOT_WRITTEN", "LOG_WRITTEN_AGAIN"], inOrder: true, records: 2500 });
 });
 
-test("what is not written yet when the program exits is written then", () => {
+test("pending records are written when the program exits", () => {
   const path = logFile();
   const child = compileSources("test/io/exit-child.ts")("test/io/exit-child.ts");
   const ran = spawnSync(process.execPath, [child, path], { encoding: "utf8", timeout: patience(20_000) });
@@ -279,7 +279,7 @@ test("what is not written yet when the program exits is written then", () => {
   expect(lines(path)).toEqual(numbers(100));
 });
 
-test("reads 10,000 records of a kilobyte, and their number does not matter to opening it", async () => {
+test("a log reads 10,000 records of a kilobyte", async () => {
   const record = { type: "tool.execution_complete", data: { content: "x".repeat(1000) } };
   const path = logFile(`${JSON.stringify(record)}\n`.repeat(10_000));
   const { log } = openLog(path);

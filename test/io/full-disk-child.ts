@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openFileLog } from "../../src/io/log/append-log.ts";
 
-// Fills the small disk that is given with a log, makes room by deleting something else, and tells what came of it.
+// Fills the given small disk with a log, makes room by deleting another file, and prints the outcome.
 const disk = process.argv[2] ?? "";
 const ballast = join(disk, "ballast");
 const codes: string[] = [];

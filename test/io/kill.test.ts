@@ -11,20 +11,20 @@ const kills = rounds(8, 100);
 const writers = 4;
 const compiled = compileSources("test/io/log-writer-child.ts");
 
-/** Lets a writer go on with a log and kills it once it has kept some records. Gives the number of the last one it told of. */
+/** Lets a writer continue a log and kills it after it acknowledged some records. Resolves with the number of the last one. */
 function writeUntilKilled(path: string, acknowledgements: number): Promise<number> {
   const child = spawn(process.execPath, [compiled("test/io/log-writer-child.ts"), path]);
-  let told = "";
+  let output = "";
   child.stdout.on("data", (chunk: Buffer) => {
-    told += chunk.toString();
-    if (told.split("\n").length > acknowledgements) child.kill("SIGKILL");
+    output += chunk.toString();
+    if (output.split("\n").length > acknowledgements) child.kill("SIGKILL");
   });
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (_code, signal) => {
-      const complete = told.slice(0, told.lastIndexOf("\n")).split("\n");
+      const complete = output.slice(0, output.lastIndexOf("\n")).split("\n");
       if (signal === "SIGKILL") resolve(Number(complete.at(-1)));
-      else reject(new Error(`The writer ended by itself: ${told}`));
+      else reject(new Error(`The writer ended by itself: ${output}`));
     });
   });
 }
@@ -42,7 +42,7 @@ async function killAndCheck(folder: string, writer: number): Promise<void> {
   }
 }
 
-test(`a writer that is killed ${kills} times, in the middle of writing, loses nothing that it had kept`, {
+test(`a writer that is killed ${kills} times while it writes loses no acknowledged record`, {
   timeout: patience(20_000 + kills * 3_000),
 }, async () => {
   const folder = emptyFolder();

@@ -1,6 +1,6 @@
 import { takeFileLock } from "../../src/io/file-lock.ts";
 
-// Waits for a line on stdin, tries to take the lock, and says what came of it. Holds it until it is killed, or ends at another line.
+// Waits for a line on stdin, tries to take the lock, and prints the outcome. Holds the lock until it is killed or reads another line.
 const path = process.argv[2] ?? "";
 process.stdin.once("data", () => {
   void takeFileLock(path).then((taken) => {

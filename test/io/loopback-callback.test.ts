@@ -12,8 +12,8 @@ async function open(options: Partial<LoopbackCallbackOptions> = {}): Promise<Loo
 const never = new AbortController().signal;
 const hasCode = (address: URL): boolean => address.searchParams.get("code") === "right";
 
-describe("a visit", () => {
-  test("the first that is accepted is given as it came, and gets a page", async () => {
+describe("a request to the callback", () => {
+  test("the first accepted request is returned unchanged and gets a page", async () => {
     const callback = await open();
     expect(callback.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
     const received = callback.received(hasCode, never);
@@ -25,7 +25,7 @@ describe("a visit", () => {
     expect((await received).href).toBe(`${callback.url}?code=right&state=a%20b`);
   });
 
-  test("another one is told so and changes nothing", async () => {
+  test("every other request gets status 400 and has no effect", async () => {
     const callback = await open();
     const received = callback.received(hasCode, never);
     expect((await fetch(`${callback.url}?code=wrong<script>`)).status).toBe(400);
@@ -34,13 +34,13 @@ describe("a visit", () => {
     expect((await fetch(`${callback.url}?code=right`)).status).toBe(400);
   });
 
-  test("nobody is accepted before somebody waits", async () => {
+  test("no request is accepted before the caller waits for one", async () => {
     const callback = await open();
     expect((await fetch(`${callback.url}?code=right`)).status).toBe(400);
   });
 });
 
-describe("what is refused", () => {
+describe("refused requests to the callback", () => {
   test.for([
     ["another name for this machine", { headers: { host: "evil.example" } }, 403],
     ["another port in the Host", { headers: { host: "127.0.0.1:1" } }, 403],
@@ -49,7 +49,7 @@ describe("what is refused", () => {
     ["another host in the request line", { path: "http://evil.example/callback?code=right" }, 404],
     ["a path that is read as a host", { path: "//evil.example/callback?code=right" }, 404],
     ["another method", { method: "POST" }, 405],
-  ] as const)("%s", async ([, options, status]) => {
+  ] as const)("the callback refuses %s", async ([, options, status]) => {
     const callback = await open();
     let isReceived = false;
     const stop = new AbortController();
@@ -66,7 +66,7 @@ describe("what is refused", () => {
     expect(isReceived).toBe(false);
   });
 
-  test("it is reached by the loopback address only, and under both of its names", async () => {
+  test("the callback listens on the loopback address only, under both of its names", async () => {
     const callback = await open({ hostname: "localhost" });
     const { port } = new URL(callback.url);
     expect(callback.url).toBe(`http://localhost:${port}/callback`);
@@ -79,8 +79,8 @@ describe("what is refused", () => {
   });
 });
 
-describe("the end", () => {
-  test("the signal ends the wait with its reason", async () => {
+describe("the end of a callback", () => {
+  test("an abort ends the wait with its reason", async () => {
     const callback = await open();
     const stop = new AbortController();
     const received = callback.received(hasCode, stop.signal);
@@ -88,7 +88,7 @@ describe("the end", () => {
     await expect(received).rejects.toThrow("enough");
   });
 
-  test("disposing closes the port, also while a client is connected and silent", async () => {
+  test("disposing closes the port, even with a connected, silent client", async () => {
     const callback = await open();
     const { port } = new URL(callback.url);
     const socket = connect(Number(port), "127.0.0.1");
@@ -98,7 +98,7 @@ describe("the end", () => {
     await expect(fetch(callback.url)).rejects.toThrow("fetch failed");
   });
 
-  test("a port that somebody else has is the system's error", async () => {
+  test("a port in use is an error of the system", async () => {
     const callback = await open();
     await expect(open({ port: Number(new URL(callback.url).port) })).rejects.toMatchObject({ code: "EADDRINUSE" });
   });

@@ -7,8 +7,8 @@ import { createLoader, failure, tree, write } from "./module-trees.ts";
 
 const scope = createScope();
 
-describe("what an invalidation finds", () => {
-  test("everything that imports a file, and nothing else", async () => {
+describe("invalidation of modules", () => {
+  test("invalidating a file affects all its importers and no others", async () => {
     const at = tree({
       "a.ts": 'import "./mid.ts";',
       "b.ts": 'export const load = () => import("./mid.ts");',
@@ -24,7 +24,7 @@ describe("what an invalidation finds", () => {
     expect(loader.invalidate([at("low.ts")]).size).toBe(0);
   });
 
-  test("a file that now comes before the one that was found", async () => {
+  test("a new file that takes precedence over the resolved one is found", async () => {
     const at = tree({ "tool.ts": 'import { n } from "./h"; export default n;', "h/index.ts": "export const n = 1;" });
     const loader = createLoader();
     expect((await loader.load(at("tool.ts"), scope)).exports["default"]).toBe(1);
@@ -33,7 +33,7 @@ describe("what an invalidation finds", () => {
     expect((await loader.load(at("tool.ts"), scope)).exports["default"]).toBe(2);
   });
 
-  test("a folder that was renamed away and back", async () => {
+  test("a folder that was renamed and restored is found", async () => {
     const at = tree({ "tool.ts": 'import { n } from "./lib/h.ts"; export default n;', "lib/h.ts": "export const n = 1;" });
     const loader = createLoader();
     await loader.load(at("tool.ts"), scope);
@@ -49,7 +49,7 @@ describe("what an invalidation finds", () => {
     ["a tsconfig.json that appears", "tsconfig.json", '{"compilerOptions":{"paths":{"@n":["./two.ts"]}}}', 2],
     ["the base of a tsconfig.json", "base.json", '{"compilerOptions":{"paths":{"@n":["./two.ts"]}}}', 2],
     ["a package.json", "package.json", '{"type":"module","imports":{"#n":"./two.ts"}}', 2],
-  ])("%s changes what imports mean", async (_what, file, text, wanted) => {
+  ])("%s changes the resolution of imports", async (_what, file, text, wanted) => {
     const specifier = file === "package.json" ? "#n" : "@n";
     const before = {
       "tsconfig.json": {},
@@ -64,7 +64,7 @@ describe("what an invalidation finds", () => {
     expect((await loader.load(at("tool.ts"), scope)).exports["default"]).toBe(wanted);
   });
 
-  test("a package that was installed after the import failed", async () => {
+  test("a package that was installed after a failed import is found", async () => {
     const at = tree({ "tool.ts": 'import { six } from "esm-only"; export default six;' });
     const loader = createLoader();
     await failure(loader.load(at("tool.ts"), scope));
@@ -73,7 +73,7 @@ describe("what an invalidation finds", () => {
     expect((await loader.load(at("tool.ts"), scope)).exports["default"]).toBe(6);
   });
 
-  test("a broken tsconfig.json is reported, and does not keep anything from loading", async () => {
+  test("an invalid tsconfig.json is reported, and modules still load", async () => {
     const at = tree({ "tsconfig.json": '{"extends":"./nowhere.json"}', "tool.ts": "export default 1;" });
     const heard: Diagnostic[] = [];
     const { exports } = await createLoader({ onDiagnostic: (diagnostic) => heard.push(diagnostic) }).load(at("tool.ts"), scope);

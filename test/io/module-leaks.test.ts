@@ -24,7 +24,7 @@ test(`${RELOADS} reloads free every generation but the last, and keep less than 
     const { exports } = await loader.load(join(root, "tool.ts"), scope);
     registry.register(exports["default"] as object, n);
   };
-  // The loader's own caches are full after this.
+  // These loads fill the loader's own caches.
   for (let n = 0; n < first; n++) await reload(n);
   await collect(() => freed >= first - 1);
   freed = 0;
@@ -35,11 +35,11 @@ test(`${RELOADS} reloads free every generation but the last, and keep less than 
   rmSync(root, { recursive: true });
 
   expect(freed).toBeGreaterThanOrEqual(RELOADS - 1);
-  // With few rounds the garbage of everything else counts for more than what a reload keeps.
+  // With few rounds, unrelated garbage outweighs the memory that a reload keeps.
   if (isSoak) expect(kept).toBeLessThan(1024);
 });
 
-test("what failed to load is freed too", async () => {
+test("a failed load is freed", async () => {
   const root = makeTree({ "package.json": '{"type":"module"}', "tool.ts": "" });
   const loader = createModuleLoader({ hostModules: createHostModules() });
   let freed = 0;

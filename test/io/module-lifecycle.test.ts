@@ -4,8 +4,8 @@ import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { createScope } from "../../src/io/scope.ts";
 import { createLoader, tree } from "./module-trees.ts";
 
-describe("a scope that ends", () => {
-  test("ends the wait for a module that never finishes, and the next load starts afresh", async () => {
+describe("the end of a scope", () => {
+  test("the end of a scope ends the wait for a module that never finishes, and the next load starts again", async () => {
     const at = tree({ "tool.ts": 'import "./h.ts"; export default 1;', "h.ts": "await new Promise(() => {});" });
     const loader = createLoader();
     const hung = createScope();
@@ -16,7 +16,7 @@ describe("a scope that ends", () => {
     expect((await loader.load(at("tool.ts"), createScope())).exports["default"]).toBe(1);
   });
 
-  test("does not take the module away from others who wait for it", async () => {
+  test("the end of a scope does not affect others that wait for the module", async () => {
     const at = tree({ "tool.ts": "export default await globalThis.gate;" });
     const gate = openGate();
     const loader = createLoader();
@@ -31,7 +31,7 @@ describe("a scope that ends", () => {
     expect((await loader.load(at("tool.ts"), createScope())).exports).toBe(exports);
   });
 
-  test("leaves a helper alone that another entry waits for", async () => {
+  test("the end of a scope keeps a helper that another entry waits for", async () => {
     const entry = 'import { n } from "./h.ts"; export default n;';
     const at = tree({ "a.ts": entry, "b.ts": entry, "h.ts": "export const n = await globalThis.gate;" });
     const gate = openGate();
@@ -46,7 +46,7 @@ describe("a scope that ends", () => {
     expect(loader.invalidate([at("h.ts")])).toEqual(new Set([at("h.ts"), at("b.ts")]));
   });
 
-  test("keeps an abandoned evaluation from loading anything more when it wakes up", async () => {
+  test("an abandoned evaluation that resumes loads nothing more", async () => {
     const at = tree({
       "tool.ts": 'await globalThis.gate; await import("./late.ts"); export default 1;',
       "late.ts": "globalThis.late = true;",
@@ -62,7 +62,7 @@ describe("a scope that ends", () => {
     expect("late" in globalThis).toBe(false);
   });
 
-  test("rejects at once when it has ended already", async () => {
+  test("a load in an ended scope rejects at once", async () => {
     const at = tree({ "tool.ts": "globalThis.ran = true;" });
     const scope = createScope();
     await scope.dispose();
@@ -71,8 +71,8 @@ describe("a scope that ends", () => {
   });
 });
 
-describe("a module that was prepared", () => {
-  test("runs nothing until it is evaluated, and then is the module that everybody else gets", async () => {
+describe("a prepared module", () => {
+  test("a prepared module runs only when it is evaluated, and then all callers share it", async () => {
     const at = tree({ "tool.ts": 'import { n } from "./h.ts"; globalThis.ran = n; export default n;', "h.ts": "export const n = 1;" });
     const loader = createLoader();
     const prepared = loader.prepare(at("tool.ts"));
@@ -84,7 +84,7 @@ describe("a module that was prepared", () => {
     Reflect.deleteProperty(globalThis, "ran");
   });
 
-  test.each(["graph", "jiti"] as const)("runs the sources as they were, whatever became of the files (%s)", async (engine) => {
+  test.each(["graph", "jiti"] as const)("a prepared module runs its original sources, even if the files changed (%s)", async (engine) => {
     const at = tree({ "tool.ts": 'import { n } from "./h.ts"; export default `old ${n}`;', "h.ts": "export const n = 1;" });
     const loader = createLoader({ engine });
     const prepared = loader.prepare(at("tool.ts"));
@@ -95,7 +95,7 @@ describe("a module that was prepared", () => {
     await expect(loader.load(at("tool.ts"), createScope())).rejects.toMatchObject({ code: "MODULE_SYNTAX" });
   });
 
-  test("runs even if its files are gone", async () => {
+  test("a prepared module runs even if its files were removed", async () => {
     const at = tree({ "tool.ts": 'import { n } from "./h.ts"; export default n;', "h.ts": "export const n = 1;" });
     const prepared = createLoader().prepare(at("tool.ts"));
     rmSync(at("tool.ts"));
@@ -105,14 +105,14 @@ describe("a module that was prepared", () => {
 
   test.each([
     ["does not parse", "const = 1;", "MODULE_SYNTAX"],
-    ["imports what is not there", 'import "./gone.ts";', "MODULE_NOT_FOUND"],
-  ])("is refused if a helper %s", (_what, text, code) => {
+    ["imports a missing file", 'import "./gone.ts";', "MODULE_NOT_FOUND"],
+  ])("preparing a module is refused if a helper %s", (_what, text, code) => {
     const at = tree({ "tool.ts": 'import "./h.ts";', "h.ts": text });
     const loader = createLoader();
     expect(() => loader.prepare(at("tool.ts"))).toThrow(expect.objectContaining({ code, files: expect.objectContaining({}) }));
   });
 
-  test("is evaluated anew after a failure", async () => {
+  test("a module is evaluated again after a failure", async () => {
     const at = tree({ "tool.ts": "if (globalThis.fails) throw new Error('not yet'); export default 1;" });
     Object.assign(globalThis, { fails: true });
     const prepared = createLoader().prepare(at("tool.ts"));
@@ -122,7 +122,7 @@ describe("a module that was prepared", () => {
   });
 });
 
-describe("what a module does to the process", () => {
+describe("effects of a module on the process", () => {
   test.each(["process.exit(3);", 'import { exit } from "node:process"; exit();', "process.abort();"])(
     "%s is an error under the exit guard",
     async (text) => {
@@ -134,7 +134,7 @@ describe("what a module does to the process", () => {
     },
   );
 
-  test("the guard also holds for handlers, and is gone with the loader", async () => {
+  test("the exit guard covers handlers, and ends with the loader", async () => {
     const at = tree({ "tool.ts": "export default async () => { await null; process.exit(1); };" });
     const { exit } = process;
     const loader = createLoader({ guardExit: true });
@@ -160,13 +160,18 @@ describe("what a module does to the process", () => {
   });
 });
 
-describe("which engine runs a module", () => {
+describe("the choice of the engine", () => {
   const legacy = '{"compilerOptions":{"experimentalDecorators":true}}';
 
   test.each([
     ["an ordinary module", {}, "tool.ts", "graph"],
-    ["a package with older decorators", { "tsconfig.json": legacy }, "tool.ts", "jiti"],
-    ["the same by way of extends", { "tsconfig.json": '{"extends":"./base.json"}', "base.json": legacy }, "tool.ts", "jiti"],
+    ["a package with legacy decorators", { "tsconfig.json": legacy }, "tool.ts", "jiti"],
+    [
+      "a package with legacy decorators through extends",
+      { "tsconfig.json": '{"extends":"./base.json"}', "base.json": legacy },
+      "tool.ts",
+      "jiti",
+    ],
     ["a CommonJS script of such a package", { "tsconfig.json": legacy }, "tool.cjs", "graph"],
     ["a top-level await in such a package", { "tsconfig.json": legacy, "tool.ts": "await 1; export {};" }, "tool.ts", "graph"],
   ])("%s", (_what, files, entry, engine) => {
@@ -176,12 +181,12 @@ describe("which engine runs a module", () => {
     expect(choice.reason).not.toBe("");
   });
 
-  test("a tsconfig.json of the project around it does not concern an installed skill", () => {
+  test("an enclosing project's tsconfig.json does not affect an installed skill", () => {
     const at = tree({ "tsconfig.json": legacy, "node_modules/a-skill/package.json": "{}", "node_modules/a-skill/tool.ts": "export {};" });
     expect(createLoader().engineOf(at("node_modules/a-skill/tool.ts")).engine).toBe("graph");
   });
 
-  test("jiti keeps its transformed files where it is told to", async () => {
+  test("jiti stores its transformed files in the configured folder", async () => {
     const at = tree({ "tsconfig.json": legacy, "tool.ts": "export default 1 as number;", "cache/.keep": "" });
     await createLoader({ cacheDirectory: at("cache") }).load(at("tool.ts"), createScope());
     expect(readdirSync(at("cache/jiti")).length).toBe(1);

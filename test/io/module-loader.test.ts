@@ -7,8 +7,8 @@ import { createLoader, failure, tree, write } from "./module-trees.ts";
 
 const scope = createScope();
 
-describe("loading", () => {
-  test("gives the same namespace until something changes, and names every local file", async () => {
+describe("loading modules", () => {
+  test("a load returns the same namespace until a file changes, and lists every local file", async () => {
     const at = tree({ "tool.ts": 'import { n } from "./lib/h.js"; export default n;', "lib/h.ts": "export const n = 1;" });
     const loader = createLoader();
     const first = await loader.load(at("tool.ts"), scope);
@@ -16,7 +16,7 @@ describe("loading", () => {
     expect((await loader.load(at("tool.ts"), scope)).exports).toBe(first.exports);
   });
 
-  test("evaluates a helper once for all entries, and concurrent first loads once", async () => {
+  test("a helper is evaluated once for all entries, and concurrent first loads evaluate once", async () => {
     const at = tree({
       "a.ts": 'import { n } from "./h.ts"; export default n;',
       "b.ts": 'import { n } from "./h.ts"; export default n;',
@@ -28,7 +28,7 @@ describe("loading", () => {
     Reflect.deleteProperty(globalThis, "counted");
   });
 
-  test("two entries that import each other do not wait for each other for ever", async () => {
+  test("two entries that import each other do not deadlock", async () => {
     const at = tree({
       "a.ts": 'import "./gap.ts"; import { b } from "./b.ts"; export const a = 1; export default () => b;',
       "b.ts": 'import "./gap.ts"; import { a } from "./a.ts"; export const b = 2; export default () => a;',
@@ -39,7 +39,7 @@ describe("loading", () => {
     expect([(a.exports["default"] as () => number)(), (b.exports["default"] as () => number)()]).toEqual([2, 1]);
   });
 
-  test("a module behind a symbolic link is the module it leads to", async () => {
+  test("a module behind a symbolic link is its target", async () => {
     const at = tree({ "real/tool.ts": "export default import.meta.filename;" });
     symlinkSync(at("real"), at("linked"));
     const { exports, files } = await createLoader().load(at("linked/tool.ts"), scope);
@@ -62,7 +62,7 @@ describe("loading", () => {
     expect((await loader.load(at("skill/tool.ts"), scope)).exports["default"]).toBe(2);
   });
 
-  test("a default export of compiled CommonJS is the default export", async () => {
+  test("the default export of compiled CommonJS is its default export", async () => {
     const at = tree({ "tool.cjs": 'Object.defineProperty(exports, "__esModule", { value: true }); exports.default = 42; exports.x = 1;' });
     const { exports } = await createLoader().load(at("tool.cjs"), scope);
     expect({ ...exports }).toEqual({ default: 42, x: 1 });
@@ -75,8 +75,8 @@ describe("loading", () => {
   });
 });
 
-describe("what a module was made from", () => {
-  test.each(["graph", "jiti"] as const)("is told by its hash, until it is invalidated (%s)", async (engine) => {
+describe("the sources of a module", () => {
+  test.each(["graph", "jiti"] as const)("the content hash of a source is known until it is invalidated (%s)", async (engine) => {
     const at = tree({ "tool.ts": 'import "./h.ts"; export default 1;', "h.ts": "\uFEFFexport {};" });
     const loader = createLoader({ engine });
     expect(loader.contentHash(at("h.ts"))).toBeUndefined();
@@ -87,7 +87,7 @@ describe("what a module was made from", () => {
     expect(loader.contentHash(at("h.ts"))).toBeUndefined();
   });
 
-  test("a package that ships only TypeScript is run like a local module", async () => {
+  test("a package that contains only TypeScript runs like a local module", async () => {
     const at = tree({
       "tool.ts": 'import { n } from "typed"; export default n;',
       "node_modules/typed/package.json": '{"name":"typed","type":"module","exports":"./index.ts"}',
@@ -98,8 +98,8 @@ describe("what a module was made from", () => {
   });
 });
 
-describe("what cannot be loaded", () => {
-  test("a fault of syntax names code, file, line and column, counted as editors do", async () => {
+describe("modules that cannot be loaded", () => {
+  test("a syntax error has a code, file, line and column, counted as editors do", async () => {
     const at = tree({ "tool.ts": 'const é = "日本語";\nlet 日 = ;' });
     const loader = createLoader();
     const error = await failure(loader.load(at("tool.ts"), scope));
@@ -112,7 +112,7 @@ describe("what cannot be loaded", () => {
     ["broken.cjs", "exports.a = ;", 1],
     ["broken.js", "exports.a = 1;\nlet let = 2;", 2],
     ["broken.tsx", "export default <a>", 1],
-  ])("check finds the fault in %s", (name, text, line) => {
+  ])("check finds the error in %s", (name, text, line) => {
     const at = tree({ "package.json": "{}", [name]: text });
     const [fault, ...rest] = createLoader().check(at(name));
     expect(rest).toEqual([]);
@@ -120,7 +120,7 @@ describe("what cannot be loaded", () => {
     if (fault?.range) expect(fault.range.start.line).toBe(line);
   });
 
-  test("check runs nothing and finds nothing wrong in what is right", () => {
+  test("check runs no code and reports nothing for a valid module", () => {
     const at = tree({ "tool.ts": 'globalThis.ran = true; import "./nowhere.ts"; export enum E { A }', "data.json": "[]" });
     const loader = createLoader();
     expect([...loader.check(at("tool.ts")), ...loader.check(at("data.json"))]).toEqual([]);
@@ -128,9 +128,9 @@ describe("what cannot be loaded", () => {
   });
 
   test.each([
-    ["a file that is not there", "none.ts", "MODULE_NOT_FOUND"],
+    ["a missing file", "none.ts", "MODULE_NOT_FOUND"],
     ["a folder", "folder", "MODULE_UNREADABLE"],
-    ["a path that is none", "a\0b.ts", "MODULE_NOT_FOUND"],
+    ["an invalid path", "a\0b.ts", "MODULE_NOT_FOUND"],
     ["a file of five megabytes", "large.ts", "MODULE_TOO_LARGE"],
   ])("%s is refused", async (_what, name, code) => {
     const at = tree({ "folder/x.ts": "", "large.ts": " ".repeat(5 * 1024 * 1024) });
@@ -148,12 +148,12 @@ describe("what cannot be loaded", () => {
     expect(createLoader().check(at("deep.ts"))).toMatchObject([{ code: "MODULE_SYNTAX" }]);
   });
 
-  test("a large but flat module is no problem", () => {
+  test("a large but flat module loads", () => {
     const at = tree({ "data.ts": `export default [${Array.from({ length: 20_000 }, (_, n) => `{ id: ${n}, of: [${n}] }`).join(",\n")}];` });
     expect(createLoader().check(at("data.ts"))).toEqual([]);
   });
 
-  test("a missing import names the specifier and who imports it", async () => {
+  test("the error for a missing import names the specifier and the importer", async () => {
     const at = tree({ "tool.ts": 'import "./h.ts";', "h.ts": 'import "./gone.js"; import "no-such-package";' });
     const error = await failure(createLoader().load(at("tool.ts"), scope));
     expect(error.code).toBe("MODULE_NOT_FOUND");
@@ -161,21 +161,21 @@ describe("what cannot be loaded", () => {
     expect([...error.files]).toEqual(expect.arrayContaining([at("tool.ts"), at("h.ts"), at("gone.ts"), at("gone.js"), at("package.json")]));
   });
 
-  test("a file of a kind that is no module is refused by name", async () => {
+  test("a file with an unsupported extension is refused by name", async () => {
     const at = tree({ "tool.ts": 'import "./notes.txt";', "notes.txt": "const x = 1;" });
     const error = await failure(createLoader().load(at("tool.ts"), scope));
     expect(error).toMatchObject({ code: "MODULE_SYNTAX", file: at("notes.txt") });
     expect(error.message).toContain('".txt" is not a supported module type');
   });
 
-  test("a name that a module does not export is an error, as in JavaScript", async () => {
+  test("an import of a missing export is an error, as in JavaScript", async () => {
     const at = tree({ "tool.ts": 'import { b } from "./h.ts"; export default b;', "h.ts": "export const a = 1;" });
     const error = await failure(createLoader().load(at("tool.ts"), scope));
     expect(error.code).toBe("MODULE_EXPORT_MISSING");
     expect(error.message).toContain('no export "b"');
   });
 
-  test.each(["graph", "jiti"] as const)("what a module throws is the cause, with its place in the source (%s)", async (engine) => {
+  test.each(["graph", "jiti"] as const)("the error of a module is the cause, with its position in the source (%s)", async (engine) => {
     const at = tree({
       "tool.ts": 'import "./h.ts";',
       "h.ts":
@@ -188,21 +188,21 @@ describe("what cannot be loaded", () => {
   });
 
   test.each(["throw null;", "throw { toString() { throw 1 } };", "throw Object.freeze(new Error('x'));"])(
-    "%s is survived",
+    "the loader survives %s",
     async (text) => {
       const at = tree({ "tool.ts": text });
       expect((await failure(createLoader().load(at("tool.ts"), scope))).code).toBe("MODULE_THREW");
     },
   );
 
-  test("the place is given through lowered syntax as well", async () => {
+  test("an error has its position in the source, even through lowered syntax", async () => {
     const at = tree({
       "tool.ts": 'const id = (f: unknown) => f as never;\nclass A {\n  @id m() {\n    throw new Error("here");\n  }\n}\nnew A().m();',
     });
     expect(await failure(createLoader().load(at("tool.ts"), scope))).toMatchObject({ position: { line: 4 } });
   });
 
-  test("a failed load is forgotten, and what it had loaded is kept", async () => {
+  test("a failed load is not cached, and the helpers that it loaded are", async () => {
     const at = tree({
       "tool.ts": 'import { n } from "./h.ts"; if (n) throw new Error("no"); export default n;',
       "h.ts": "export const n = Math.random();",
@@ -216,7 +216,7 @@ describe("what cannot be loaded", () => {
   });
 });
 
-describe("where handlers come from", () => {
+describe("the sources of handlers", () => {
   test("a running generation keeps its helpers when they are replaced", async () => {
     const at = tree({ "tool.ts": 'import { n } from "./h.ts"; export default () => n;', "h.ts": "export const n = 1;" });
     const loader = createLoader();
@@ -227,7 +227,7 @@ describe("where handlers come from", () => {
     expect([old(), current()]).toEqual([1, 2]);
   });
 
-  test("the stack of what a handler throws names the lines of the text that it was made from, whatever the file holds by then", async () => {
+  test("the stack of a handler's error has lines of the text that was loaded, even if the file changed", async () => {
     const at = tree({ "tool.ts": "interface A {\n  a: 1;\n}\n\nexport default (a: A) => {\n  throw new Error(String(a.a));\n};" });
     const loader = createLoader();
     const { exports } = await loader.load(at("tool.ts"), scope);

@@ -17,31 +17,31 @@ async function failingFeatures(engine: EngineChoice["engine"]): Promise<string[]
   return failing;
 }
 
-describe("what a module may be written with", () => {
+describe("syntax and module kinds", () => {
   test.each(features.map((feature) => [feature.name, feature] as const))("%s", async (_name, feature) => {
     expect(await runFeature(feature, createLoader(), createScope())).toBeUndefined();
   });
 
-  test("the graph alone runs all but decorator metadata across an import cycle", async () => {
+  test("the graph engine alone runs everything except decorator metadata across an import cycle", async () => {
     expect(await failingFeatures("graph")).toEqual(["legacy decorators: metadata across an import cycle"]);
   });
 
-  test("jiti alone runs all but standard decorators", async () => {
+  test("the jiti engine alone runs everything except standard decorators", async () => {
     expect(await failingFeatures("jiti")).toEqual(["TC39 decorators"]);
   });
 });
 
-describe("every kind of edit takes effect", () => {
+describe("edits of every kind take effect", () => {
   const groups = groupBy(sampled(reloadCases(), 23));
 
-  test.each([...groups])("%s, with the kinds of helpers", async (_name, cases) => {
+  test.each([...groups])("%s, with every kind of helper", async (_name, cases) => {
     for (const [index, reload] of cases.entries()) {
       const faults = await runReload(reload, createLoader(), createScope(), { sampleFreed: index % 4 === 0 });
       expect(faults, nameOf(reload)).toEqual({});
     }
   });
 
-  test("with jiti alone too, unless a top-level await makes it asynchronous", async () => {
+  test("edits take effect with the jiti engine alone, except with a top-level await", async () => {
     const sample = sampled(
       reloadCases().filter(({ entry, place }) => place === "outside" && (entry === ".ts" || entry === ".cjs")),
       5,
@@ -55,7 +55,7 @@ describe("every kind of edit takes effect", () => {
   });
 });
 
-/** All of them in `npm run test:soak`; else every n-th, which meets every kind of entry and of helper. */
+/** All cases in `npm run test:soak`, otherwise every n-th, which covers every kind of entry and helper. */
 function sampled(cases: readonly ReloadCase[], every: number): readonly ReloadCase[] {
   return cases.filter((_case, index) => index % rounds(every, 1) === 0);
 }
@@ -64,7 +64,7 @@ function groupOf({ entry, packageType, place }: ReloadCase): string {
   return `${entry} entries in ${packageType} packages ${place} a project`;
 }
 
-// Map.groupBy is not in Node.js 20.
+// Node.js 20 lacks Map.groupBy.
 function groupBy(cases: readonly ReloadCase[]): Map<string, ReloadCase[]> {
   const groups = new Map<string, ReloadCase[]>();
   for (const each of cases) groups.set(groupOf(each), [...(groups.get(groupOf(each)) ?? []), each]);

@@ -12,7 +12,7 @@ export function createLoader(options: Partial<ModuleLoaderOptions> = {}): OwnedM
   return loader;
 }
 
-/** A folder of files, an ES module package unless they say otherwise, removed after the test. */
+/** A folder with files, by default an ES module package, removed after the test. */
 export function tree(files: Readonly<Record<string, string>>): (path: string) => string {
   const root = makeTree({ "package.json": '{"name":"one","type":"module"}', ...files });
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
@@ -24,7 +24,7 @@ export function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** What the promise rejects with, which must be a ModuleError. */
+/** The error with which the promise rejects, which must be a ModuleError. */
 export async function failure(promise: Promise<unknown>): Promise<ModuleError> {
   const error = await promise.then(
     () => undefined,

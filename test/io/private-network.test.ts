@@ -58,7 +58,7 @@ test.each([
   expect(isPrivateHost(host)).toBe(expected);
 });
 
-/** Names stand for these addresses, one after the other, and the last one from then on. */
+/** Each lookup returns the next of these addresses, and further lookups the last one. */
 function resolveTo(...addresses: readonly string[]): void {
   const { lookup } = dns;
   let at = 0;
@@ -84,7 +84,7 @@ async function serve(): Promise<{ port: number; requests: string[] }> {
   return { port: (server.address() as AddressInfo).port, requests };
 }
 
-describe("fetching", () => {
+describe("fetching from a public host", () => {
   const fetchFrom = (url: string, more: Partial<FetchRequest> = {}): Promise<FetchOutcome> =>
     boundedFetch({
       url,
@@ -95,19 +95,19 @@ describe("fetching", () => {
       ...more,
     });
 
-  test("does not connect to a private network for a name of the public internet", async () => {
+  test("a fetch does not connect to a private network for a public name", async () => {
     const { port, requests } = await serve();
     resolveTo("127.0.0.1");
     expect(await fetchFrom(`http://public.example:${port}/`)).toMatchObject({ kind: "failed", reason: "address-refused" });
     expect(requests).toEqual([]);
-    // By its own name, which is what somebody has allowed.
+    // An address under its own name is allowed.
     expect(await fetchFrom(`http://localhost:${port}/`)).toMatchObject({ kind: "response", text: "SECRET" });
     expect(await fetchFrom(`http://127.0.0.1:${port}/`)).toMatchObject({ kind: "response", text: "SECRET" });
   });
 
-  test("looks a name up once, so that it cannot stand for another address when the connection is made", async () => {
+  test("a fetch resolves a name once, so that the checked address is the connected one", async () => {
     const { port, requests } = await serve();
-    // What the check sees is what the connection uses: a second look would be let through, or connect elsewhere.
+    // The connection uses the checked address: a second lookup would bypass the check or connect to another address.
     resolveTo("93.184.216.34", "127.0.0.1");
     const seen: string[] = [];
     const outcome = await fetchFrom(`http://public.example:${port}/`, {
@@ -119,7 +119,7 @@ describe("fetching", () => {
     expect(requests).toEqual([]);
   });
 
-  test("asks about the address behind a redirect, too, and about addresses that are written out", async () => {
+  test("a fetch checks the address of a redirect and literal addresses", async () => {
     const { port } = await serve();
     const refuse = { allowAddress: () => false };
     expect(await fetchFrom(`http://127.0.0.1:${port}/`, refuse)).toMatchObject({ kind: "failed", reason: "address-refused" });

@@ -12,7 +12,7 @@ function folder(): string {
   return path;
 }
 
-test("reads a file up to the limit and not one byte beyond", () => {
+test("a read returns a file up to the limit and refuses a larger one", () => {
   const file = join(folder(), "a.md");
   writeFileSync(file, "größe");
   expect(readTextFile(file, 7)).toMatchObject({ ok: true, text: "größe", isUtf8: true });
@@ -21,14 +21,14 @@ test("reads a file up to the limit and not one byte beyond", () => {
   expect(readTextFile(file, 0)).toMatchObject({ ok: true, text: "" });
 });
 
-test("looks at the size before it reads: a huge sparse file costs nothing", () => {
+test("a read checks the size first and does not read a huge sparse file", () => {
   const file = join(folder(), "huge");
   writeFileSync(file, "");
   truncateSync(file, 2 ** 40);
   expect(readTextFile(file, 1000)).toMatchObject({ ok: false, diagnostic: { code: "FILE_TOO_LARGE" } });
 });
 
-test("keeps the bytes as they are and says when they are not UTF-8", () => {
+test("a read keeps the bytes unchanged and reports invalid UTF-8", () => {
   const file = join(folder(), "a.md");
   writeFileSync(file, Buffer.from([0xef, 0xbb, 0xbf, 0x41]));
   expect(readTextFile(file, 100)).toMatchObject({ ok: true, text: "\ufeffA", isUtf8: true });
@@ -38,7 +38,7 @@ test("keeps the bytes as they are and says when they are not UTF-8", () => {
   expect(latin.ok && [...latin.bytes]).toEqual([0x41, 0xe4, 0x42, 0]);
 });
 
-test("says what is missing, and what is no file", () => {
+test("a read reports a missing file and a path that is not a file", () => {
   const at = folder();
   writeFileSync(join(at, "file"), "x");
   symlinkSync("nowhere", join(at, "dangling"));
@@ -49,7 +49,7 @@ test("says what is missing, and what is no file", () => {
   expect(readTextFile(`${at}/a\0b`, 10)).toMatchObject({ ok: false, diagnostic: { code: "FILE_UNREADABLE" } });
 });
 
-test.skipIf(process.platform === "win32")("a pipe, a socket or a device cannot make it wait", async () => {
+test.skipIf(process.platform === "win32")("a read does not block on a pipe, a socket or a device", async () => {
   const at = folder();
   expect(spawnSync("mkfifo", [join(at, "pipe")]).status).toBe(0);
   const server = createServer();
@@ -60,12 +60,15 @@ test.skipIf(process.platform === "win32")("a pipe, a socket or a device cannot m
   }
 });
 
-test.runIf(process.platform === "linux")("reads files that say they are empty, and stops at the limit in them", () => {
-  expect(readTextFile("/proc/self/status", 100_000)).toMatchObject({ ok: true, text: expect.stringContaining("Name:") });
-  expect(readTextFile("/proc/self/status", 10)).toMatchObject({ ok: false, diagnostic: { code: "FILE_TOO_LARGE" } });
-});
+test.runIf(process.platform === "linux")(
+  "a read returns the content of a file that reports size zero, and refuses it beyond the limit",
+  () => {
+    expect(readTextFile("/proc/self/status", 100_000)).toMatchObject({ ok: true, text: expect.stringContaining("Name:") });
+    expect(readTextFile("/proc/self/status", 10)).toMatchObject({ ok: false, diagnostic: { code: "FILE_TOO_LARGE" } });
+  },
+);
 
-test.skipIf(process.platform === "win32" || process.getuid?.() === 0)("says when it has no right to read", () => {
+test.skipIf(process.platform === "win32" || process.getuid?.() === 0)("a read reports missing access rights", () => {
   const file = join(folder(), "private");
   writeFileSync(file, "x");
   chmodSync(file, 0);

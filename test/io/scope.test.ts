@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createScope } from "../../src/io/scope.ts";
 
-test("ends what was registered, last first, once, whatever the others do", async () => {
+test("a scope runs its disposers in reverse order, once, even if one throws", async () => {
   const scope = createScope();
   const ended: string[] = [];
   scope.onDispose(() => void ended.push(`first, aborted ${scope.signal.aborted}`));
@@ -16,7 +16,7 @@ test("ends what was registered, last first, once, whatever the others do", async
   expect({ ended, errors: errors.map((e) => e.message) }).toEqual({ ended: ["last", "first, aborted true"], errors: ["bad disposer"] });
 });
 
-test("what is registered after the end runs at once", async () => {
+test("a disposer that is added to an ended scope runs at once", async () => {
   const scope = createScope();
   await scope.dispose();
   let ended = false;

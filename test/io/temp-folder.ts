@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A folder that is removed after the test, when everything that the test opened after it is closed. */
+/** A folder that is removed after the test, after everything that the test opened later is closed. */
 export function emptyFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "skillhost-io-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type WatchBackend, watchTree } from "../../src/io/watch/watch-tree.ts";
 
-// Runs where the kernel gives out hardly any watches; writes what was missed to stdout.
+// Runs where the kernel allows very few watches; writes the missed changes to stdout.
 const root = mkdtempSync(join(tmpdir(), "watch-limit-"));
 const expected = new Set<string>();
 const problems: (readonly string[])[] = [];

@@ -9,7 +9,7 @@ import { rounds } from "../rounds.ts";
 import { patience } from "../slowness.ts";
 import { put, record, tempFolder } from "./watch-recorder.ts";
 
-// What the system allows, and the watches that were given out.
+// The number of watches that the system allows, and the open ones.
 const system = vi.hoisted(() => ({ allowed: Number.POSITIVE_INFINITY, code: "ENOSPC", open: [] as FSWatcher[] }));
 
 vi.mock("node:fs", async (original) => {
@@ -33,8 +33,8 @@ beforeEach(() => {
 const skills = (count: number): string =>
   tempFolder(Object.fromEntries(Array.from({ length: count }, (_, i) => [`s${i}/tools/t.json`, "{}"])));
 
-describe("when the system has no watches left", () => {
-  test.each(["ENOSPC", "EMFILE"])("%s: says so once, and finds every change by looking in intervals", async (code) => {
+describe("an exhausted number of watches", () => {
+  test.each(["ENOSPC", "EMFILE"])("%s: the watcher reports the limit once, and finds every change by polling", async (code) => {
     const root = skills(10);
     system.code = code;
     system.allowed = 8;
@@ -55,7 +55,7 @@ describe("when the system has no watches left", () => {
     expect(recorder.problems).toHaveLength(1);
   });
 
-  test("not even for the first: a root that appears later is still found, and its links followed", async () => {
+  test("without any watch, a root that appears later is found, and its links are followed", async () => {
     const base = tempFolder({ "elsewhere/x.md": "1" });
     system.allowed = 0;
     const recorder = await record({ roots: [join(base, "a/skills")], backend: "directory", pollInterval: 20 });
@@ -66,7 +66,7 @@ describe("when the system has no watches left", () => {
     await recorder.saw("changed", join(base, "a/skills/one/SKILL.md"));
   });
 
-  test("takes up watching again when there are some", async () => {
+  test("the watcher uses watches again when some are available", async () => {
     const root = skills(5);
     system.allowed = 3;
     const recorder = await record({ roots: [root], backend: "directory", pollInterval: 20 });
@@ -76,7 +76,7 @@ describe("when the system has no watches left", () => {
     await recorder.saw("changed", join(root, "s4/tools/t.json"));
   });
 
-  test("a watch that dies later is replaced, and its error goes no further", async () => {
+  test("a watch that fails later is replaced, and its error does not propagate", async () => {
     const root = skills(3);
     const recorder = await record({ roots: [root], backend: "directory", pollInterval: 20 });
     for (const watcher of [...system.open]) watcher.emit("error", Object.assign(new Error("planted"), { code: "EPERM" }));
@@ -88,7 +88,7 @@ describe("when the system has no watches left", () => {
     await recorder.saw("changed", join(root, "s1/tools/t.json"));
   });
 
-  test("gives every watch back at the end", async () => {
+  test("the watcher releases every watch when it is disposed of", async () => {
     const recorder = await record({ roots: [skills(4), skills(4)], backend: "directory" });
     expect(system.open.length).toBeGreaterThanOrEqual(18);
     await recorder.watcher[Symbol.asyncDispose]();
@@ -96,7 +96,7 @@ describe("when the system has no watches left", () => {
   });
 });
 
-// A user namespace has limits of its own, so the real ones can be lowered without anybody else noticing.
+// A user namespace has its own limits, so a test can lower the real ones without an effect on other processes.
 const lowered = (limit: string, value: number, backend: string): string[] => [
   "-Ur",
   "sh",
@@ -109,26 +109,26 @@ const lowered = (limit: string, value: number, backend: string): string[] => [
 const canLower =
   process.platform === "linux" && spawnSync("unshare", ["-Ur", "sh", "-c", "echo 9 > /proc/sys/user/max_inotify_watches"]).status === 0;
 
-describe.runIf(canLower)("with the kernel's own limit", () => {
+describe.runIf(canLower)("the limits of the kernel", () => {
   test.each([
     ["directory", "max_inotify_watches", 20, "ENOSPC"],
     ["directory", "max_inotify_instances", 0, "EMFILE"],
     ["chokidar", "max_inotify_watches", 20, "ENOSPC"],
     ["chokidar", "max_inotify_instances", 0, "EMFILE"],
-  ] as const)("the %s back end survives %s = %i and misses nothing", (backend, limit, value, code) => {
+  ] as const)("the %s back end survives %s = %i and misses no change", (backend, limit, value, code) => {
     const child = spawnSync("unshare", lowered(limit, value, backend), { encoding: "utf8", timeout: patience(20_000) });
     expect(child.stderr).toBe("");
     expect(JSON.parse(child.stdout)).toEqual({ problems: [["WATCH_LIMIT", code]], missing: [] });
   });
 });
 
-test("reports every file when the kernel drops events, which it does beyond 16,384 waiting ones", async () => {
+test("the watcher reports every file when the kernel drops events beyond 16,384 pending ones", async () => {
   const root = tempFolder({ "other/x.md": "" });
   const noisy = Array.from({ length: 500 }, (_, i) => join(root, `noisy${i}.md`));
   const late = Array.from({ length: 50 }, (_, i) => join(root, `other/late${i}.md`));
   for (const path of [...noisy, ...late]) writeFileSync(path, "");
   const recorder = await record({ roots: [root], backend: "directory" });
-  // Nobody can listen meanwhile: the queue is full long before the last files are written.
+  // The loop blocks the event loop, so the queue is full long before the last files are written.
   for (let round = 0; round < 36; round++) for (const path of noisy) chmodSync(path, round % 2 === 0 ? 0o600 : 0o644);
   for (const path of late) writeFileSync(path, "new");
   unlinkSync(join(root, "other/x.md"));
@@ -140,7 +140,7 @@ test("reports every file when the kernel drops events, which it does beyond 16,3
 
 const files = rounds(1_000, 10_000);
 
-test(`${files} new files are reported, none missed`, async () => {
+test(`the watcher reports all ${files} new files`, async () => {
   const root = tempFolder({}, existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
   const recorder = await record({ roots: [root], backend: "directory" });
   for (let d = 0; d < 50; d++) mkdirSync(join(root, `d${d}`));

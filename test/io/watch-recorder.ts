@@ -22,7 +22,7 @@ export interface Recorder {
   readonly watcher: TreeWatcher;
   readonly batches: (readonly PathChange[])[];
   readonly problems: Diagnostic[];
-  /** Waits until one of the changes since `clear` is this one. */
+  /** Waits until this change is among those since `clear`. */
   saw(kind: PathChange["kind"], path: string): Promise<void>;
   until(claim: string, isTrue: () => boolean): Promise<void>;
   all(): PathChange[];
@@ -32,7 +32,7 @@ export interface Recorder {
 
 const DEADLINE = patience(15_000);
 
-/** Watches until the test ends, remembers what was reported, and waits for events with a deadline. */
+/** Watches until the test ends, records all reports, and waits for events with a deadline. */
 export async function record(options: Partial<WatchOptions> & { readonly roots: readonly string[] }): Promise<Recorder> {
   let batches: (readonly PathChange[])[] = [];
   const problems: Diagnostic[] = [];
@@ -54,7 +54,7 @@ export async function record(options: Partial<WatchOptions> & { readonly roots: 
   });
   onTestFinished(() => watcher[Symbol.asyncDispose]());
   await watcher.ready;
-  // Files made a moment before the start may be reported once: their times cannot tell whether they changed since.
+  // Files created just before the start may be reported once: their times do not show whether they changed since.
   batches = [];
 
   const all = (): PathChange[] => batches.flat();

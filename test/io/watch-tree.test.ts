@@ -21,7 +21,7 @@ const skill = (name: string): Record<string, string> => ({
   [`skills/${name}/prompts/system.md`]: "be brief",
 });
 
-// What happens in one folder is seen in order: when the mark has been seen, what came before it has been, too.
+// Changes in one folder are reported in order: after the mark, all earlier changes have been reported.
 async function mark(recorder: Recorder, folder: string): Promise<void> {
   const path = join(folder, `mark-${performance.now()}`);
   writeFileSync(path, "");
@@ -32,13 +32,13 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
   const watch = (root: string, more: Partial<Parameters<typeof record>[0]> = {}): Promise<Recorder> =>
     record({ backend, roots: [root], pollInterval: 100, ...more });
 
-  test("says which back end it is and how much it watches", async () => {
+  test("the watcher reports its back end and the number of its watches", async () => {
     const root = join(tempFolder({ ...skill("a"), ...skill("b") }), "skills");
     const { watcher } = await watch(root);
     expect(watcher.counts).toMatchObject({ backend, roots: 1, directories: 7, polled: 0 });
   });
 
-  test("reports a written, a new and a deleted file once each, and nothing at the start", async () => {
+  test("the watcher reports a written, a new and a deleted file once each, and nothing at the start", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     const file = join(root, "a/SKILL.md");
@@ -57,7 +57,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     ]);
   });
 
-  test("reports an editor's save by rename as one change, again and again", async () => {
+  test("the watcher reports each save by rename as one change", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root, { ignore: (path) => path.endsWith(".tmp") });
     const file = join(root, "a/SKILL.md");
@@ -74,7 +74,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", file);
   });
 
-  test("reports delete and re-create in one go as one change", async () => {
+  test("the watcher reports delete and re-create in one step as one change", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     const file = join(root, "a/SKILL.md");
@@ -85,7 +85,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.of(file).map((change) => change.kind)).not.toContain("removed");
   });
 
-  test("reports truncate and write", async () => {
+  test("the watcher reports truncate and write", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     const file = join(root, "a/SKILL.md");
@@ -94,7 +94,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", file);
   });
 
-  test("reports a second save made while the first is being handled", async () => {
+  test("the watcher reports a second save during the handling of the first", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const file = join(root, "a/SKILL.md");
     const read: string[] = [];
@@ -110,7 +110,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.until("the last save was read", () => read.includes("save 5"));
   });
 
-  test("reports a file that never rests", async () => {
+  test("the watcher reports a file that changes continuously", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root, { debounce: 40, maxWait: 120 });
     const file = join(root, "a/SKILL.md");
@@ -119,7 +119,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", file).finally(() => clearInterval(busy));
   });
 
-  test("misses none of 500 files of a branch switch", async () => {
+  test("the watcher reports all 500 files of a branch switch", async () => {
     const files = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`s${i % 50}/tools/t${i}.ts`, `old ${i}`]));
     const root = tempFolder(files);
     const recorder = await watch(root);
@@ -132,7 +132,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.all().every((change) => change.kind !== "added" || recorder.of(change.path).length > 1)).toBe(true);
   });
 
-  test("follows a renamed folder: edits are reported under the new name", async () => {
+  test("the watcher reports edits in a renamed folder under its new name", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     renameSync(join(root, "a"), join(root, "b"));
@@ -145,7 +145,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.all().filter((change) => change.path.startsWith(join(root, "a")))).toEqual([]);
   });
 
-  test("follows a folder that is moved away and another that takes its name", async () => {
+  test("the watcher follows a folder that is moved away and another that takes its name", async () => {
     const root = join(tempFolder({ ...skill("a"), "other/SKILL.md": "other", "other/deep/x.md": "x" }), "skills");
     const recorder = await watch(root);
     renameSync(join(root, "a"), join(root, "../away"));
@@ -157,25 +157,28 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "a/deep/x.md"));
   });
 
-  test.each(["at once", "after the deletion was seen"])("watches a folder that is deleted and made again %s", async (when) => {
-    const root = join(tempFolder(skill("a")), "skills");
-    const recorder = await watch(root);
-    const file = join(root, "a/tools/tool.json");
-    for (let round = 0; round < 3; round++) {
-      recorder.clear();
-      rmSync(join(root, "a"), { recursive: true });
-      if (when !== "at once") await recorder.saw("removed", file);
-      put(file, "{}");
-      await recorder.until("it is back", () => ["added", "changed"].includes(recorder.of(file).at(-1)?.kind ?? ""));
-      // On a busy machine the first report may still be under way: only a later edit shows that the folder is watched.
-      await mark(recorder, join(root, "a/tools"));
-      recorder.clear();
-      writeFileSync(file, `round ${round}`);
-      await recorder.saw("changed", file);
-    }
-  });
+  test.each(["at once", "after the deletion was reported"])(
+    "the watcher watches a folder that is deleted and created again %s",
+    async (when) => {
+      const root = join(tempFolder(skill("a")), "skills");
+      const recorder = await watch(root);
+      const file = join(root, "a/tools/tool.json");
+      for (let round = 0; round < 3; round++) {
+        recorder.clear();
+        rmSync(join(root, "a"), { recursive: true });
+        if (when !== "at once") await recorder.saw("removed", file);
+        put(file, "{}");
+        await recorder.until("it is back", () => ["added", "changed"].includes(recorder.of(file).at(-1)?.kind ?? ""));
+        // On a busy machine the first report may still be pending: only a later edit proves that the folder is watched.
+        await mark(recorder, join(root, "a/tools"));
+        recorder.clear();
+        writeFileSync(file, `round ${round}`);
+        await recorder.saw("changed", file);
+      }
+    },
+  );
 
-  test("finds files in folders that are made quickly one inside the other", async () => {
+  test("the watcher finds files in nested folders that are created quickly", async () => {
     const root = tempFolder();
     const recorder = await watch(root);
     for (let i = 0; i < 5; i++) put(join(root, `s${i}/a/b/c/d/file.md`), "x");
@@ -185,7 +188,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "s4/a/b/c/d/file.md"));
   });
 
-  test("reports what happens in a linked folder under the link", async () => {
+  test("the watcher reports changes in a linked folder under the link", async () => {
     const base = tempFolder({ ...skill("a"), "elsewhere/lint/SKILL.md": "# lint", "elsewhere/lint/tools/t.json": "{}" });
     const root = join(base, "skills");
     symlinkSync(join(base, "elsewhere/lint"), join(root, "lint"));
@@ -196,7 +199,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("added", join(root, "lint/new/deep.md"));
   });
 
-  test("reports under each of two links to the same folder", async () => {
+  test("the watcher reports a change under each of two links to the same folder", async () => {
     const base = tempFolder({ "elsewhere/SKILL.md": "# lint", "skills/x.md": "" });
     const root = join(base, "skills");
     symlinkSync("../elsewhere", join(root, "one"));
@@ -207,7 +210,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "two/SKILL.md"));
   });
 
-  test("notices a link that is turned to another folder, and edits there", async () => {
+  test("the watcher reports a link that is redirected to another folder, and edits there", async () => {
     const base = tempFolder({ "v1/SKILL.md": "1", "v2/SKILL.md": "2", "v2/more.md": "2", "skills/x.md": "" });
     const root = join(base, "skills");
     symlinkSync("../v1", join(root, "current"));
@@ -222,7 +225,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "current/SKILL.md"));
   });
 
-  test("follows a linked file: write, replacement, loss and return of its target", async () => {
+  test("the watcher follows a linked file: write, replacement, removal and return of its target", async () => {
     const base = tempFolder({ "shared/tool.ts": "1", "skills/a/SKILL.md": "# a" });
     const root = join(base, "skills");
     const target = join(base, "shared/tool.ts");
@@ -246,7 +249,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", link);
   });
 
-  test("watches a root that is a link, and the folder it is turned to", async () => {
+  test("the watcher follows a root that is a link, and its new target", async () => {
     const base = tempFolder({ "v1/a/SKILL.md": "1", "v2/a/SKILL.md": "2", "v2/b/SKILL.md": "2" });
     const root = join(base, "current");
     symlinkSync("v1", root);
@@ -264,7 +267,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "b/SKILL.md"));
   });
 
-  test("waits for a root whose parents do not exist either", async () => {
+  test("the watcher waits for a root whose parents do not exist either", async () => {
     const base = tempFolder();
     const root = join(base, "not/yet/skills");
     const recorder = await watch(root);
@@ -277,7 +280,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "a/SKILL.md"));
   });
 
-  test("finds a root again that was deleted with its parents, several times", async () => {
+  test("the watcher finds a root again that was repeatedly deleted with its parents", async () => {
     const base = tempFolder({ "project/skills/a/SKILL.md": "# a" });
     const root = join(base, "project/skills");
     const file = join(root, "a/SKILL.md");
@@ -296,7 +299,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     }
   });
 
-  test("ends for links that lead in circles, and still watches beside them", async () => {
+  test("the watcher ends the search in cyclic links, and watches their siblings", async () => {
     const base = tempFolder({ ...skill("a"), ...skill("b") });
     const root = join(base, "skills");
     symlinkSync("..", join(root, "a/up"));
@@ -311,21 +314,21 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(root, "b/brother/SKILL.md"));
   });
 
-  test("leaves out version control and installed packages, or what it is told to", async () => {
+  test("the watcher excludes version control and installed packages, or what the options exclude", async () => {
     const root = tempFolder({ "a/.git/HEAD": "x", "a/node_modules/p/index.js": "x", "a/SKILL.md": "x", "a/build/out.md": "x" });
     const usual = await watch(root);
-    const told = await watch(root, { ignore: (path) => path.endsWith("build") });
+    const excluding = await watch(root, { ignore: (path) => path.endsWith("build") });
     expect(usual.watcher.counts.directories).toBe(3);
     for (const path of ["a/.git/HEAD", "a/node_modules/p/index.js", "a/build/out.md", "a/SKILL.md"]) writeFileSync(join(root, path), "y");
-    for (const recorder of [usual, told]) await recorder.saw("changed", join(root, "a/SKILL.md"));
+    for (const recorder of [usual, excluding]) await recorder.saw("changed", join(root, "a/SKILL.md"));
     await usual.saw("changed", join(root, "a/build/out.md"));
-    await told.saw("changed", join(root, "a/.git/HEAD"));
+    await excluding.saw("changed", join(root, "a/.git/HEAD"));
     await mark(usual, join(root, "a"));
     expect(usual.all().filter((change) => /\.git|node_modules/.test(change.path))).toEqual([]);
-    expect(told.all().filter((change) => change.path.includes("build"))).toEqual([]);
+    expect(excluding.all().filter((change) => change.path.includes("build"))).toEqual([]);
   });
 
-  test("reports paths as the root was spelled", async () => {
+  test("the watcher reports paths in the spelling of the root", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const spelled = relative(process.cwd(), root);
     const recorder = await watch(`${spelled}//`);
@@ -333,7 +336,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     await recorder.saw("changed", join(spelled, "a/SKILL.md"));
   });
 
-  test("enters as many levels as it was told", async () => {
+  test("the watcher enters as many levels as the options allow", async () => {
     const root = tempFolder({ "top.md": "x", "a/one.md": "x", "a/b/two.md": "x" });
     const recorder = await record({ backend, roots: [] });
     recorder.watcher.add(root, { depth: 1 });
@@ -347,7 +350,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.of(join(root, "a/b/two.md"))).toEqual([]);
   });
 
-  test("watches a root that is a file", async () => {
+  test("the watcher watches a root that is a file", async () => {
     const root = tempFolder({ "skillhost.json": "{}", "other.json": "{}" });
     const file = join(root, "skillhost.json");
     const recorder = await watch(file);
@@ -361,7 +364,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(new Set(recorder.all().map((change) => change.path))).toEqual(new Set([file]));
   });
 
-  test("adds and removes roots while it runs", async () => {
+  test("the watcher adds and removes roots while it runs", async () => {
     const base = tempFolder({ "one/a.md": "x", "two/b.md": "x" });
     const recorder = await watch(join(base, "one"));
     recorder.watcher.add(join(base, "two"));
@@ -377,7 +380,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.watcher.counts).toMatchObject({ roots: 1, directories: 1 });
   });
 
-  test("a file that takes a folder's name, and the other way round, is told as such", async () => {
+  test("the watcher reports a file that replaces a folder, and a folder that replaces a file", async () => {
     const root = join(tempFolder({ ...skill("a"), "skills/b": "a file" }), "skills");
     const recorder = await watch(root);
     rmSync(join(root, "a"), { recursive: true });
@@ -390,7 +393,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.of(join(root, "b")).at(-1)?.directory).toBe(true);
   });
 
-  test("mode and time changes cost a report at most, never a folder's contents", async () => {
+  test("mode and time changes cause one report at most, and never reports of a folder's contents", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     chmodSync(join(root, "a"), 0o700);
@@ -399,7 +402,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.all().filter((change) => change.directory || !change.path.includes("mark-"))).toEqual([]);
   });
 
-  test("names with spaces, dots, unicode and line breaks are names like others", async () => {
+  test("names with spaces, dots, Unicode and line breaks are ordinary names", async () => {
     const root = tempFolder({ "x.md": "" });
     const recorder = await watch(root);
     for (const name of ["a b.md", "..c", "größe.md", "line\nbreak.md", "'$(x)'.md", "-rf"]) {
@@ -408,7 +411,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     }
   });
 
-  test("a listener that throws is a diagnostic and does not end the watching", async () => {
+  test("a listener that throws causes a diagnostic and does not end the watcher", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     let isFirst = true;
     const recorder = await watch(root, {
@@ -419,14 +422,14 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
       },
     });
     writeFileSync(join(root, "a/SKILL.md"), "1");
-    await recorder.until("the fault was told", () => recorder.problems.length > 0);
+    await recorder.until("the error was reported", () => recorder.problems.length > 0);
     expect(recorder.problems[0]).toMatchObject({ code: "WATCH_LISTENER_FAILED", severity: "error" });
     recorder.clear();
     writeFileSync(join(root, "a/tools/tool.json"), "2");
     await recorder.saw("changed", join(root, "a/tools/tool.json"));
   });
 
-  test("after the end it reports nothing and takes no roots", async () => {
+  test("a disposed watcher reports nothing and takes no roots", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     writeFileSync(join(root, "a/SKILL.md"), "1");
@@ -436,14 +439,14 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     expect(recorder.all()).toEqual([]);
   });
 
-  test("can be ended while it is still starting", async () => {
+  test("a watcher can be disposed of while it starts", async () => {
     const root = join(tempFolder(skill("a")), "skills");
     const watcher = watchTree({ roots: [root], backend, onChange: () => {}, onProblem: () => {} });
     await watcher[Symbol.asyncDispose]();
     expect(watcher.counts.directories).toBe(0);
   });
 
-  test("watches no more folders than it may, and says so once", async () => {
+  test("the watcher watches no more folders than the limit, and reports that once", async () => {
     const root = tempFolder(Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`d${i}/x.md`, "x"])));
     const recorder = await watch(root, { maxDirectories: 10 });
     expect(recorder.watcher.counts.directories).toBe(10);
@@ -451,7 +454,7 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
   });
 });
 
-test("the environment chooses the back end where the options do not, and a wrong choice is told", async () => {
+test("the environment selects the back end if the options do not, and an unknown one is reported", async () => {
   const root = tempFolder({ "x.md": "" });
   const before = process.env["SKILLHOST_WATCHER"];
   try {

@@ -49,7 +49,7 @@ test("a skill's own folder becomes a package: what package.json has to say is ta
   expect(JSON.parse(readFileSync(place.at("greeter/package.json"), "utf8"))).toEqual({
     name: "greeter",
     version: "2.3.4",
-    description: "Greets people by name. Use it when somebody says hello.",
+    description: "Greets people by name. Use it when the user says hello.",
     keywords: ["agent-skill", "skillhost"],
     type: "module",
     files: ["README.md", "SKILL.md", "skill.json", "tools"],
