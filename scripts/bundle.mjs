@@ -8,6 +8,7 @@ import { basename, extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { rolldown } from "rolldown";
+import { minifySync } from "rolldown/experimental";
 import { copyDeclarations } from "./copy-declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -20,21 +21,35 @@ const ofPlugins = Object.fromEntries(plugins.map((name) => [`plugins/${name}/plu
 const entries = { index: "index.js", define: "define.js", testing: "testing.js", "cli/bin": "cli/bin.js", ...ofPlugins };
 
 /**
- * Packages that become part of dist/: formats and algorithms that nearly every start needs, in many small files, without dependencies
- * that are not in this list. All others stay packages of their own, so that their fixes reach users without a release of this one.
+ * Packages that become part of dist/, with all that they import: users install and read far fewer files. Those with native code stay
+ * packages, as do npm's own libraries, which would be half of the tarball, and `zod`, which skills import.
  */
 const inlined = [
+  "@modelcontextprotocol/client",
+  "@modelcontextprotocol/core",
+  "@modelcontextprotocol/server",
   "commander",
+  "diff",
+  "dom-serializer",
+  "domelementtype",
+  "domhandler",
+  "domutils",
+  "entities",
+  "eventsource",
   "eventsource-parser",
   "fdir",
   "get-tsconfig",
+  "htmlparser2",
+  "jose",
   "picomatch",
+  "pkce-challenge",
   "re2js",
   "resolve-pkg-maps",
   "safe-stable-stringify",
   "semver",
   "smol-toml",
   "tinyglobby",
+  "vscode-jsonrpc",
   "yaml",
 ];
 
@@ -57,7 +72,12 @@ const files = [
 rmSync(dist, { recursive: true, force: true });
 if (given.compiled === undefined) completeBuild();
 for (const plugin of plugins) copyAssets(plugin, join(dist, "plugins"));
-const output = [...(await bundle()), ...(await Promise.all(lazy.map(bundleLazy))).flat()];
+cpSync(join(root, "node_modules/ajv/dist/refs"), join(dist, "chunks/json-schema"), {
+  recursive: true,
+  filter: (file) => !/\.(?:js|ts|map)$/.test(file),
+});
+const output = [...(await bundle()), ...(await Promise.all([...lazy, "ajv-formats/dist/formats.js"].map(bundleLazy))).flat()];
+for (const file of output) shorten(file);
 assertInstalled(output.flatMap((file) => [...file.imports, ...file.dynamicImports]));
 const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id) => installedName(id) ?? []);
 writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
@@ -83,7 +103,7 @@ async function bundle() {
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
     external: (id) => isPackage(id) && !inlined.includes(packageOf(id)),
     treeshake: { moduleSideEffects: hasSideEffects },
-    plugins: [lazyPackages()],
+    plugins: [lazyPackages(), requiredFiles()],
     preserveEntrySignatures: "allow-extension",
     checks: { ineffectiveDynamicImport: false },
   });
@@ -121,11 +141,14 @@ function skipForwarding(chunks) {
 }
 
 async function bundleLazy(name) {
-  const building = await rolldown({ platform: "node", input: { [name]: createRequire(import.meta.url).resolve(name) } });
+  const building = await rolldown({
+    platform: "node",
+    input: { [packageOf(name)]: createRequire(import.meta.url).resolve(name) },
+  });
   const { output } = await building.write({
-    dir: join(dist, "chunks"),
+    dir: dist,
     format: "cjs",
-    entryFileNames: "[name].cjs",
+    entryFileNames: "chunks/[name].cjs",
     comments: { legal: true },
   });
   await building.close();
@@ -158,6 +181,38 @@ function load() { return loaded ??= require("./${name}.cjs"); }
 ${declarations.join("\n")}`;
 }
 
+/** What modules load with \`require\` by the name of a package is in dist/, too. */
+function requiredFiles() {
+  const replaced = { "ajv-formats/dist/formats.js": "./ajv-formats.cjs", "ajv/dist/refs/": "./json-schema/" };
+  return {
+    name: "required-files",
+    transform: (code, id) =>
+      installedName(id) === undefined
+        ? Object.entries(replaced).reduce(
+            (text, [from, to]) => text.replaceAll(`"${from}`, `"${to}`).replaceAll(`\`${from}`, `\`${to}`),
+            code,
+          )
+        : undefined,
+  };
+}
+
+/**
+ * Makes a file shorter. The code of packages, which users do not read here, has no lines either; that of skillhost keeps its lines and the names
+ * of its functions and classes, which stack traces show.
+ */
+function shorten({ fileName, moduleIds }) {
+  const isOfPackages = moduleIds.length > 0 && moduleIds.every((id) => installedName(id) !== undefined || id.startsWith("\0rolldown/"));
+  const file = join(dist, fileName);
+  const { code, errors } = minifySync(file, readFileSync(file, "utf8"), {
+    module: fileName.endsWith(".js"),
+    compress: false,
+    mangle: { keepNames: true },
+    codegen: { removeWhitespace: isOfPackages, asciiOnly: true, legalComments: "inline" },
+  });
+  if (errors.length > 0) throw new Error(`${fileName}: ${errors[0].message}`);
+  writeFileSync(file, code);
+}
+
 /** Users install the dependencies alone: what was found here because something else of the development brought it is missing there. */
 function assertInstalled(imports) {
   const packages = imports.filter((id) => isPackage(id) && !isBuiltin(id) && !/\.js$/.test(id)).map(packageOf);
@@ -174,7 +229,7 @@ function chunkNames() {
       if (!closures.has(name)) closures.set(name, closureOf(roots, context));
       return closures.get(name).has(id);
     };
-    return files.find(isIn)?.name ?? pluginChunk(id) ?? (id.startsWith(lazyPrefix) ? "lazy-packages" : null);
+    return files.find(isIn)?.name ?? pluginChunk(id) ?? packageChunk(id) ?? (id.startsWith(lazyPrefix) ? "lazy-packages" : null);
   };
 }
 
@@ -182,6 +237,12 @@ function chunkNames() {
 function pluginChunk(id) {
   const plugin = plugins.find((name) => id.startsWith(join(compiled, "plugins", name, sep)));
   return plugin && `plugins/${plugin}/modules`;
+}
+
+/** The SDK of MCP is in files of its own, which hold no module of this package. */
+function packageChunk(id) {
+  const sdk = /^@modelcontextprotocol\/(.*)/.exec(installedName(id) ?? "");
+  return sdk ? `mcp-sdk-${sdk[1]}` : undefined;
 }
 
 function closureOf(ids, context, found = new Set()) {

@@ -1,25 +1,156 @@
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
+import { parseSync, visitorKeys } from "oxc-parser";
 
-/** Copies the declarations of some modules, and of all that these name, from one folder to the same places in another. */
+/**
+ * Writes the declarations of some modules, and those that these name, from one folder to the same places in another. What no user of
+ * the modules can name is left out: other declarations of the same files, and constructors of classes that are exported as types.
+ */
 export function copyDeclarations(from, to, modules) {
-  const copied = new Set();
-  const copy = (declarations) => {
-    if (copied.has(declarations)) return;
-    copied.add(declarations);
-    const source = join(from, declarations);
-    mkdirSync(dirname(join(to, declarations)), { recursive: true });
-    copyFileSync(source, join(to, declarations));
-    for (const imported of importsOf(readFileSync(source, "utf8"))) copy(posix.join(posix.dirname(declarations), imported));
+  const files = new Map();
+  const open = (name) => {
+    if (!files.has(name)) files.set(name, readDeclarations(join(from, name)));
+    return files.get(name);
   };
-  for (const module of modules) copy(declarationsOf(module));
+  for (const module of modules) need(declarationsOf(module), "*", true);
+  for (const [name, file] of files) {
+    mkdirSync(dirname(join(to, name)), { recursive: true });
+    writeFileSync(join(to, name), print(file));
+  }
+
+  /** Marks an export of a file, and all that its declaration names. `isValue`: users can construct it, if it is a class. */
+  function need(name, exported, isValue) {
+    const file = open(name);
+    const found = [...file.exports].filter(([key]) => exported === "*" || key === exported);
+    for (const [key, { local, source, imported, isType }] of found) {
+      file.kept.add(`export ${key}`);
+      if (source === undefined) needLocal(name, local, isValue && !isType);
+      else if (source.startsWith(".")) need(resolve(name, source), imported, isValue && !isType);
+    }
+    if (exported !== "*" && found.length > 0) return;
+    for (const { source, isType } of file.stars) {
+      file.kept.add(`star ${source}`);
+      need(resolve(name, source), exported, isValue && !isType);
+    }
+  }
+
+  function needLocal(name, local, isValue) {
+    const file = open(name);
+    const mark = `${isValue ? "value" : "type"} ${local}`;
+    if (file.kept.has(mark)) return;
+    file.kept.add(mark);
+    const imported = file.imports.get(local);
+    if (imported?.source.startsWith(".")) need(resolve(name, imported.source), imported.imported, isValue);
+    for (const statement of file.declared.get(local) ?? []) {
+      const { names, base, modules: whole } = namesIn(statement, isValue);
+      for (const each of names) if (file.declared.has(each) || file.imports.has(each)) needLocal(name, each, isValue && each === base);
+      for (const source of whole) need(resolve(name, source), "*", false);
+    }
+  }
 }
 
-/** Relative imports in declarations, which the compiler leaves as they are in the sources: with `.ts`. */
-function importsOf(text) {
-  return [...text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)].map(([, specifier]) => declarationsOf(specifier));
+function readDeclarations(path) {
+  const text = readFileSync(path, "utf8");
+  const { program, errors } = parseSync(path, text, { astType: "ts", lang: "dts" });
+  if (errors.length > 0) throw new Error(`${path}: ${errors[0].message}`);
+  const file = { text, body: program.body, kept: new Set(), imports: new Map(), exports: new Map(), stars: [], declared: new Map() };
+  for (const statement of program.body) {
+    const isType = statement.importKind === "type" || statement.exportKind === "type";
+    const source = statement.source?.value;
+    if (statement.type === "ImportDeclaration") {
+      for (const { local, imported } of statement.specifiers) file.imports.set(local.name, { source, imported: imported?.name ?? "*" });
+    } else if (statement.type === "ExportAllDeclaration") {
+      file.stars.push({ source, isType });
+    } else if (statement.specifiers?.length > 0) {
+      for (const { local, exported, exportKind } of statement.specifiers)
+        file.exports.set(exported.name, { local: local.name, source, imported: local.name, isType: isType || exportKind === "type" });
+    } else {
+      const declaration = statement.declaration ?? statement;
+      const ids = declaration.declarations?.map(({ id }) => id) ?? [declaration.id];
+      for (const { name } of ids.filter(Boolean)) {
+        file.declared.set(name, [...(file.declared.get(name) ?? []), declaration]);
+        // The compiler writes `export` before a declaration of a type, too.
+        if (statement.declaration) file.exports.set(statement.type === "ExportDefaultDeclaration" ? "default" : name, { local: name });
+      }
+    }
+  }
+  return file;
+}
+
+/** The names that a declaration refers to: too many rather than too few. */
+function namesIn(declaration, isValue) {
+  const names = new Set();
+  const modules = [];
+  const open = [declaration];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (isConstructor(node) && !isValue) continue;
+    if (node.type === "Identifier") names.add(node.name);
+    if (node.type === "TSImportType" && node.source.value.startsWith(".")) modules.push(node.source.value);
+    for (const key of visitorKeys[node.type] ?? []) {
+      if (key === "key" && !node.computed) continue;
+      open.push(...[node[key]].flat().filter(Boolean));
+    }
+  }
+  return { names, modules, base: declaration.superClass?.name };
+}
+
+function isConstructor(node) {
+  return node.kind === "constructor" && /^(?:TSAbstract)?MethodDefinition$/.test(node.type);
+}
+
+function print(file) {
+  const parts = [];
+  let end = 0;
+  for (const statement of file.body) {
+    const comment = file.text.slice(end, statement.start);
+    const text = printStatement(statement, file);
+    if (text !== undefined) parts.push(comment + text);
+    end = statement.end;
+  }
+  const all = parts.join("").trim();
+  return /^export /m.test(all) ? `${all}\n` : `${all}\nexport {};\n`;
+}
+
+function printStatement(statement, file) {
+  const isKept = (name) => file.kept.has(`type ${name}`) || file.kept.has(`value ${name}`);
+  const { source, specifiers } = statement;
+  if (statement.type === "ExportAllDeclaration") return file.kept.has(`star ${source.value}`) ? slice(statement, file) : undefined;
+  if (statement.type === "ImportDeclaration" || specifiers?.length > 0) {
+    const isImport = statement.type === "ImportDeclaration";
+    const kept = specifiers.filter(({ local, exported }) => (isImport ? isKept(local.name) : file.kept.has(`export ${exported.name}`)));
+    if (kept.length === 0) return undefined;
+    if (kept.length === specifiers.length) return slice(statement, file);
+    const type = statement.importKind === "type" || statement.exportKind === "type" ? " type" : "";
+    const from = source ? ` from ${slice(source, file)}` : "";
+    return `${isImport ? "import" : "export"}${type} { ${kept.map((each) => slice(each, file)).join(", ")} }${from};`;
+  }
+  const declaration = statement.declaration ?? statement;
+  const names = (declaration.declarations?.map(({ id }) => id) ?? [declaration.id]).filter(Boolean).map(({ name }) => name);
+  if (!names.some(isKept)) return undefined;
+  if (names.some((name) => file.kept.has(`value ${name}`)) || declaration.type !== "ClassDeclaration") return slice(statement, file);
+  const hidden = declaration.body.body.filter(isConstructor);
+  let text = "";
+  let at = statement.start;
+  for (const { start, end } of hidden) {
+    text += withoutLastComment(file.text.slice(at, start));
+    at = end;
+  }
+  return text + file.text.slice(at, statement.end);
+}
+
+function slice({ start, end }, { text }) {
+  return text.slice(start, end);
+}
+
+function withoutLastComment(text) {
+  return text.replace(/\s*(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\s*)?$/, "");
+}
+
+/** Relative imports in declarations are as in the sources: with `.ts`. */
+function resolve(file, specifier) {
+  return declarationsOf(posix.join(posix.dirname(file), specifier));
 }
 
 function declarationsOf(module) {
-  return module.replace(/\.[jt]s$/, ".d.ts");
+  return module.replace(/(?<!\.d)\.[jt]s$/, ".d.ts");
 }
