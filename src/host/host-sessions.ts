@@ -16,9 +16,9 @@ import {
   withRemembered,
 } from "../session/history/session-log.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
-import type { PlanStorage } from "../session/plan-file.ts";
 import { createSession, type Session } from "../session/session.ts";
 import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
+import type { PlanStorage } from "../session/tools/plan-mode.ts";
 import { type EnvironmentParts, HostSessionEnvironment } from "./session-environment.ts";
 import type { SessionStore, StoredSession } from "./session-store.ts";
 

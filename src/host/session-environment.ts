@@ -10,9 +10,9 @@ import { type CatalogMemo, createCatalogMemo } from "../session/catalog/assemble
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { CatalogSource, ToolCatalog } from "../session/catalog/tool-catalog.ts";
 import { type DescribedSkill, describeSkill, type SessionEnvironment } from "../session/environment.ts";
-import type { PlanStorage } from "../session/plan-file.ts";
 import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "../session/session-config.ts";
+import type { PlanStorage } from "../session/tools/plan-mode.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { resolveRoot } from "../skills/store/skill-roots.ts";
 import type { RootsLease, SkillStore } from "../skills/store/skill-store.ts";

@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import { explainRange } from "../base/version-range.ts";
+import { waitFor } from "../base/wait.ts";
 import type { CodePluginManifest } from "../formats/plugins/code-plugin-manifest.ts";
 import { createScope, type OwnedScope } from "../io/scope.ts";
 import { copyJson } from "../tools/json-copy.ts";
@@ -8,8 +9,8 @@ import { compileSchema } from "../tools/schema/json-schema-validator.ts";
 import { isLibrarySchema, standardValidator, toJsonSchema } from "../tools/schema/standard-schema.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tools/tool.ts";
 import { sourceIdentity } from "../trust/source-identity.ts";
-import { type ActivationLimits, withinActivation } from "./activate.ts";
 import { isBundleFolder } from "./bundles/load-bundle.ts";
+import { type Contributions, collectContributions, type PluginPlace } from "./contributions.ts";
 import type { Plugin } from "./define-plugin.ts";
 import { type FindOptions, filesOfFailure, findPlugin, type LocatedPlugin, locatePlugin } from "./locate-plugin.ts";
 
@@ -253,4 +254,57 @@ export function unmetRequirement(requires: readonly Requirement[], statusOf: (na
     if (problem !== undefined) return `${needs}, but ${problem}.`;
   }
   return undefined;
+}
+
+/** The outcome of an activation. A failure is a value, so that dependent plugins can quote the reason. */
+export type Activation =
+  | { readonly kind: "active"; readonly contributions: Contributions; readonly scope: OwnedScope }
+  | { readonly kind: "failed"; readonly diagnostics: readonly Diagnostic[] };
+
+export interface ActivationLimits {
+  /** Milliseconds for the activation, and for the disposal. */
+  readonly timeout: number;
+  /** Ends the wait: the host closes. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Activates a plugin, all or nothing: when it throws or takes too long, its contributions are dropped and what it opened is
+ * disposed of. Never rejects.
+ */
+export async function activatePlugin(plugin: Plugin, place: PluginPlace, limits: ActivationLimits): Promise<Activation> {
+  const scope = createScope();
+  const { api, seal } = collectContributions(place, scope);
+  try {
+    // A synchronous exception becomes a rejection.
+    const work = Promise.resolve().then(() => plugin.activate(api));
+    await withinActivation(work, limits);
+    return { kind: "active", contributions: seal(), scope };
+  } catch (error) {
+    seal();
+    const message = `Plugin "${plugin.name}" was not activated, and nothing that it added is used: ${errorMessage(error)}`;
+    const failure: Diagnostic = { severity: "error", code: "PLUGIN_ACTIVATION", source: plugin.name, message };
+    return { kind: "failed", diagnostics: [failure, ...(await disposeScope(plugin.name, scope, limits.timeout))] };
+  }
+}
+
+/** Waits for a part of an activation. @throws HostError `PLUGIN_TIMEOUT`. */
+function withinActivation<T>(work: Promise<T>, { timeout, signal }: ActivationLimits): Promise<T> {
+  return waitFor(work, { milliseconds: timeout, signal, expired: () => late(timeout) });
+}
+
+/** Disposes of what a plugin opened, within a time limit. Returns the errors. Never rejects. */
+export async function disposeScope(name: string, scope: OwnedScope, timeout: number): Promise<readonly Diagnostic[]> {
+  const report = (message: string): Diagnostic => ({ severity: "warning", code: "PLUGIN_DISPOSE", source: name, message });
+  try {
+    const errors = await waitFor(scope.dispose(), { milliseconds: timeout, expired: () => late(timeout) });
+    return errors.map((error) => report(`Plugin "${name}" failed during disposal: ${errorMessage(error)}`));
+  } catch (error) {
+    return [report(`Plugin "${name}" did not finish its disposal: ${errorMessage(error)}`)];
+  }
+}
+
+function late(timeout: number): HostError {
+  const advice = "It may be waiting for a connection, a child process or a promise that never settles.";
+  return new HostError("PLUGIN_TIMEOUT", `it took longer than ${timeout / 1000} seconds. ${advice}`);
 }

@@ -7,9 +7,9 @@ import type { PushTrust } from "../trust/push-trust.ts";
 import type { CatalogView } from "./catalog/catalog-view.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
 import type { SessionServers } from "./mcp/server-connections.ts";
-import type { PlanStorage } from "./plan-file.ts";
 import type { PromptAndResourceSource } from "./prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
+import type { PlanStorage } from "./tools/plan-mode.ts";
 import type { SessionCommand } from "./turns/slash-commands.ts";
 
 /** A skill as people list it. */

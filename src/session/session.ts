@@ -19,9 +19,8 @@ import {
 import { type ListedTool, listTools } from "./catalog/assemble-catalog.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
 import type { ClientRequests } from "./clients/client-requests.ts";
-import { toToolAnswer } from "./clients/host-client.ts";
 import type { ToolsDiff } from "./clients/pushed-tools.ts";
-import type { Attachment, AttachmentOptions } from "./clients/session-client.ts";
+import { type Attachment, type AttachmentOptions, toToolAnswer } from "./clients/session-client.ts";
 import { SessionConversation } from "./conversation.ts";
 import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
 import type { History, SessionUsage } from "./history/conversation-history.ts";

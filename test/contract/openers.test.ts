@@ -17,7 +17,7 @@ import type { ServerConnector } from "../../src/mcp/supervisor/server-connector.
 import { Wire, type WireStreams } from "../../src/servers/copilot/connection/wire.ts";
 import { SessionExtensions } from "../../src/servers/copilot/extensions/session-extensions.ts";
 import { LegacySessions, type ServedConnection } from "../../src/servers/mcp/legacy-sessions.ts";
-import { ResourceWatch } from "../../src/session/prompts-resources/session-resource-subscription.ts";
+import { ResourceWatch } from "../../src/session/prompts-resources/session-prompts-resources.ts";
 import { FakeServers, localSpec, makeKit } from "../mcp/supervisor-kit.ts";
 import { initialize } from "../servers/mcp/serving-kit.ts";
 import { closesWhileOpening } from "./closes-while-opening.ts";

@@ -1,11 +1,10 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { errorMessage, toError } from "../../base/errors.ts";
-import type { Logger } from "../../base/logger.ts";
+import { type Logger, toLogger } from "../../base/logger.ts";
 import { onAbort } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
-import { hideSecrets } from "../../servers/copilot/connection/redacting-logger.ts";
 import { CopilotServer } from "../../servers/copilot/copilot-server.ts";
 import { describeStrayError } from "../cli-error.ts";
 import { openLog } from "../command-log.ts";
@@ -140,4 +139,28 @@ async function closeInTime(server: CopilotServer, log: Logger): Promise<void> {
   const closed = server.close().catch((error: unknown) => log.error("The server could not be closed properly.", { error: toError(error) }));
   await Promise.race([closed, late]);
   clearTimeout(timer);
+}
+
+/** Wraps a log so that none of these texts appear in it. Texts can be added later. */
+export function hideSecrets(log: Logger, secrets: ReadonlySet<string>): Logger {
+  const hide = (text: string): string => [...secrets].reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
+  return toLogger(log.enabled.bind(log), (level, message, data) => {
+    if (secrets.size === 0 || !log.enabled(level)) log[level](message, data);
+    else log[level](hide(message), data && hideIn(data, hide));
+  });
+}
+
+function hideIn(data: object, hide: (text: string) => string): object {
+  try {
+    return JSON.parse(hide(JSON.stringify(data, replaceErrors))) as object;
+  } catch {
+    // Data that cannot be searched for secrets is not logged.
+    return { data: "[cannot be shown]" };
+  }
+}
+
+function replaceErrors(_key: string, value: unknown): unknown {
+  if (!(value instanceof Error)) return value;
+  const { name, message, stack } = value;
+  return { name, message, ...("code" in value && { code: value.code }), ...(stack !== undefined && { stack }) };
 }

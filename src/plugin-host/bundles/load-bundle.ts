@@ -24,9 +24,7 @@ import {
   placedIn,
   type Sources,
 } from "./bundle.ts";
-import { loadAgents, loadCommands, loadContext, loadHooks } from "./load-components.ts";
-import { loadServers } from "./load-servers.ts";
-import { loadSkillFolders } from "./load-skill-folders.ts";
+import { loadAgents, loadCommands, loadContext, loadHooks, loadServers, loadSkillFolders } from "./load-components.ts";
 import { ownEntry } from "./read-marketplace.ts";
 
 /**

@@ -2,7 +2,7 @@ import { errorMessage } from "../../base/errors.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import type { SessionEvents } from "../history/events.ts";
 import { skillContext } from "../prompt/model-text.ts";
-import type { SessionServices } from "../session-services.ts";
+import type { SessionServices } from "../tools/session-tool-services.ts";
 import type { AgentProfile } from "./agent-profiles.ts";
 
 /** What reading the instructions of a skill takes. */

@@ -6,7 +6,7 @@ import type { SessionServerConnections } from "../mcp/server-connections.ts";
 import type { Permissions } from "../permissions/permissions.ts";
 import { modelText, resultTypeOf, type SettledCode, type TextFacts } from "../prompt/model-text.ts";
 import type { SessionContext } from "../session-context.ts";
-import type { SessionServices } from "../session-services.ts";
+import type { SessionServices } from "../tools/session-tool-services.ts";
 import type { Interruption, RunningCall, SettledCall } from "./running-call.ts";
 import type { FileChange } from "./tool-call.ts";
 

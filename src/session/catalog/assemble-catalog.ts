@@ -3,9 +3,16 @@ import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
 import { LruMap } from "../../base/lru-map.ts";
 import { checkToolName, type JsonSchema, type Tool, type ToolDefinition, type ToolKind } from "../../tools/tool.ts";
 import type { CatalogView } from "./catalog-view.ts";
-import { type FilterNotice, noticesOf } from "./filter-notices.ts";
-import type { CatalogSource, HiddenTool, LosingTool, LossRule, ToolCatalog } from "./tool-catalog.ts";
-import { kindsByRank } from "./tool-catalog.ts";
+import {
+  type CatalogSource,
+  type FilterNotice,
+  type HiddenTool,
+  kindsByRank,
+  type LosingTool,
+  type LossRule,
+  noticesOf,
+  type ToolCatalog,
+} from "./tool-catalog.ts";
 import { type FilterVerdict, namespacedName } from "./tool-filter.ts";
 import { chooseDeferral, type Deferral, toolSearchNames } from "./tool-search.ts";
 

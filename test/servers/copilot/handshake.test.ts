@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, test } from "vitest";
 import { packageVersion } from "../../../src/base/package-root.ts";
-import { families, loadMethod } from "../../../src/servers/copilot/methods/families.ts";
+import { families, loadMethod } from "../../../src/servers/copilot/methods/dispatch.ts";
 import { handshake } from "../../../src/servers/copilot/methods/handshake.ts";
 import { answeredMethods, refusedMethods, Served } from "./wire-kit.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../../src/base/logger.ts";
-import { hideSecrets } from "../../../src/servers/copilot/connection/redacting-logger.ts";
+import { hideSecrets } from "../../../src/cli/commands/headless.ts";
 
 test("texts that a client wants in no log are in none, wherever they stand", () => {
   const lines: string[] = [];

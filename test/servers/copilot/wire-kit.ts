@@ -8,7 +8,7 @@ import { startHost } from "../../../src/host/create-host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
 import type { CopilotServerOptions } from "../../../src/servers/copilot/copilot-options.ts";
 import { CopilotServer } from "../../../src/servers/copilot/copilot-server.ts";
-import { families } from "../../../src/servers/copilot/methods/families.ts";
+import { families } from "../../../src/servers/copilot/methods/dispatch.ts";
 import { unsupported } from "../../../src/servers/copilot/methods/unsupported.ts";
 import type { SessionEvent } from "../../../src/session/history/events.ts";
 import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";

@@ -1,4 +1,4 @@
-import type { SessionBundles } from "../../../plugin-host/bundles/session-bundles.ts";
+import type { SessionBundles } from "../../../plugin-host/bundles/bundle-plugin.ts";
 import type { SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 

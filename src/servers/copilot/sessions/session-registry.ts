@@ -194,7 +194,7 @@ async function loadClientPlugins(
   const directories = [...new Set([...installed.map(({ folder }) => folder), ...server.pluginDirectories, ...own])];
   const ending = new AbortController();
   if (directories.length === 0) return new ClientPlugins(directories, undefined, ending);
-  const { loadSessionBundles } = await import("../../../plugin-host/bundles/session-bundles.ts");
+  const { loadSessionBundles } = await import("../../../plugin-host/bundles/bundle-plugin.ts");
   const { fromStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
   const entries = new Map(
     installed.flatMap(({ folder, entry }) => {

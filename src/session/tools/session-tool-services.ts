@@ -1,8 +1,8 @@
-import type { Logger } from "../base/logger.ts";
-import type { SkillEntry } from "../tools/tool-source.ts";
-import type { SubAgents } from "./agents/sub-agents.ts";
-import type { SessionEvents } from "./history/events.ts";
-import type { AgentMode } from "./prompt/system-prompt.ts";
+import type { Logger } from "../../base/logger.ts";
+import type { SkillEntry } from "../../tools/tool-source.ts";
+import type { SubAgents } from "../agents/sub-agents.ts";
+import type { SessionEvents } from "../history/events.ts";
+import type { AgentMode } from "../prompt/system-prompt.ts";
 
 /** The plan that a session works on, and the end of that work. */
 export interface SessionPlan {

@@ -1,8 +1,12 @@
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { errorMessage, HostError } from "../../base/errors.ts";
+import { writeFileAtomic } from "../../io/atomic-write.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
 import { sessionCallOf } from "../calls/call-context.ts";
 import { createSessionTool } from "../catalog/session-tool.ts";
+import type { SessionEvents } from "../history/events.ts";
 import { planText } from "../prompt/system-prompt.ts";
 
 interface PlanArguments {
@@ -12,7 +16,7 @@ interface PlanArguments {
 }
 
 /** What may follow a plan. */
-export type PlanAction = "exit_only" | "interactive" | "autopilot";
+type PlanAction = "exit_only" | "interactive" | "autopilot";
 
 const actions: readonly PlanAction[] = ["exit_only", "interactive", "autopilot"];
 
@@ -53,3 +57,48 @@ export const exitPlanMode: Tool = createSessionTool({
     }
   },
 });
+
+/** Where a session keeps the plan that it works on. */
+export interface PlanStorage {
+  /** Undefined: there is none. */
+  read(): Promise<string | undefined>;
+  /** True: there was none before. */
+  write(content: string): Promise<boolean>;
+}
+
+export const planFileName = "plan.md";
+
+/** A plan. Writing it emits an event. */
+export function createPlan(
+  { read, write }: PlanStorage,
+  events: SessionEvents,
+): Pick<PlanStorage, "read"> & { write(content: string): Promise<void> } {
+  return {
+    read,
+    async write(content) {
+      const isNew = await write(content);
+      events.append("session.plan_changed", { operation: isNew ? "create" : "update" });
+    },
+  };
+}
+
+/** A plan in a file of this machine. */
+export function planInFile(path: () => string): PlanStorage {
+  const read = async (): Promise<string | undefined> => {
+    try {
+      return await readFile(path(), "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  };
+  return {
+    read,
+    async write(content) {
+      const isNew = (await read()) === undefined;
+      await mkdir(dirname(path()), { recursive: true, mode: 0o700 });
+      await writeFileAtomic(path(), content);
+      return isNew;
+    },
+  };
+}
