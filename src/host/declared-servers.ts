@@ -223,7 +223,7 @@ export class ConfiguredServers {
     const known = this.#bySkills.get(skills);
     if (known !== undefined) return known;
     const ofHost = this.#options.servers.servers.map((server) => ({ server, origin: { kind: "host" } as const }));
-    const ofSkills = skills.skills.flatMap((skill) =>
+    const ofSkills = skills.withServers.flatMap((skill) =>
       this.#read(skill).servers.map((server) => ({ server, origin: { kind: "skill", source: skill.name } as const })),
     );
     const list = this.#shared([...ofHost, ...ofSkills, ...this.#readPlugins().owned]);
@@ -233,7 +233,7 @@ export class ConfiguredServers {
 
   /** The problems of their configurations. */
   diagnostics(skills: ResolvedSkills): readonly Diagnostic[] {
-    const ofSkills = skills.skills.flatMap((skill) => this.#read(skill).diagnostics);
+    const ofSkills = skills.withServers.flatMap((skill) => this.#read(skill).diagnostics);
     return [...this.#options.servers.diagnostics, ...ofSkills, ...this.#readPlugins().diagnostics];
   }
 

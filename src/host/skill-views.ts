@@ -28,6 +28,8 @@ export class SkillViews {
   readonly #features = new WeakMap<ResolvedSkills, SkillFeatures>();
   #snapshot: SkillsSnapshot | undefined;
   #resolved = new Map<string, ResolvedSkills>();
+  /** The results for the previous snapshot. */
+  #previous: ReadonlyMap<string, ResolvedSkills> = new Map();
   /** Counts the changes of resource files. */
   #listings = 0;
 
@@ -49,6 +51,7 @@ export class SkillViews {
   resolve(roots: readonly string[], disabled: readonly string[]): ResolvedSkills {
     if (this.#snapshot !== this.#store.snapshot) {
       this.#snapshot = this.#store.snapshot;
+      this.#previous = this.#resolved;
       this.#resolved = new Map();
     }
     const { packageRoots, optionalRoots, conflicts, roots: ownRoots } = this.#options;
@@ -57,12 +60,16 @@ export class SkillViews {
     const key = JSON.stringify([skillDirectories, roots, [...disabledSkills].sort()]);
     const known =
       this.#resolved.get(key) ??
-      resolveOverrides(this.#snapshot, {
-        roots: [...skillDirectories, ...packageRoots, ...ownRoots, ...roots],
-        optionalRoots: new Set([...optionalRoots, ...skillDirectories]),
-        disabledSkills,
-        conflicts,
-      });
+      resolveOverrides(
+        this.#snapshot,
+        {
+          roots: [...skillDirectories, ...packageRoots, ...ownRoots, ...roots],
+          optionalRoots: new Set([...optionalRoots, ...skillDirectories]),
+          disabledSkills,
+          conflicts,
+        },
+        this.#previous.get(key),
+      );
     this.#resolved.set(key, known);
     return known;
   }

@@ -53,6 +53,8 @@ export interface ResolvedSkills {
   readonly standings: readonly SkillStatus[];
   /** The active skills in order of precedence. */
   readonly skills: readonly Skill[];
+  /** Those that configure MCP servers. */
+  readonly withServers: readonly Skill[];
   readonly tools: readonly Tool[];
   readonly shadowed: readonly ShadowedTool[];
   /** Their prompts and resources. */
@@ -62,14 +64,32 @@ export interface ResolvedSkills {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Decides, for one view, which skills and tools are used. Pure: equal input gives equal output, in the same order. */
-export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): ResolvedSkills {
-  const diagnostics = view.roots.flatMap((root) => {
-    const found = loaded.roots.get(root)?.diagnostics ?? [];
-    return view.optionalRoots?.has(root) === true ? found.filter(({ code }) => code !== rootMissingCode) : found;
-  });
+/**
+ * Decides, for one view, which skills and tools are used. Equal input gives equal output, in the same order. `before`: the result for an
+ * earlier snapshot. If only skills without rivals were edited since, they are replaced in it, which costs little beside thousands of others.
+ */
+export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView, before?: ResolvedSkills): ResolvedSkills {
+  return (before && replaceEdited(loaded, view, before)) ?? resolveAll(loaded, view);
+}
+
+/** What a result was resolved from, for the next one. */
+interface Basis {
+  readonly loaded: SkillsSnapshot;
+  readonly view: SkillsView;
+  readonly folders: readonly LoadedFolder[];
+  /** The position of each folder. */
+  readonly places: ReadonlyMap<string, number>;
+  /** The names that more than one skill uses: of skills, tools and prompts. */
+  readonly contested: ReadonlySet<string>;
+  /** The diagnostics that follow those of the folders. */
+  readonly furtherDiagnostics: readonly Diagnostic[];
+}
+
+const bases = new WeakMap<ResolvedSkills, Basis>();
+
+function resolveAll(loaded: SkillsSnapshot, view: SkillsView): ResolvedSkills {
   const folders = foldersOf(loaded, view.roots);
-  for (const folder of folders) diagnostics.push(...folder.diagnostics);
+  const diagnostics: Diagnostic[] = [];
   const candidates = folders.flatMap((folder) => folder.skill ?? []);
   const standings = candidates.map((skill) => ({ skill, ...own(skill, view) }));
   const winners = chooseSkills(
@@ -88,7 +108,124 @@ export function resolveOverrides(loaded: SkillsSnapshot, view: SkillsView): Reso
   diagnostics.push(...offers.diagnostics);
   const names = new Set(candidates.map((skill) => skill.name));
   for (const name of view.disabledSkills) if (!names.has(name) && name !== "*") diagnostics.push(unknownName(name));
-  return { standings: settled, skills, tools, shadowed, offers, failed, diagnostics };
+  const all = allDiagnostics(loaded, view, folders, diagnostics);
+  const resolved = {
+    standings: settled,
+    skills,
+    withServers: skills.filter(hasServers),
+    tools,
+    shadowed,
+    offers,
+    failed,
+    diagnostics: all,
+  };
+  const places = new Map(folders.map(({ folder }, index) => [folder, index]));
+  bases.set(resolved, { loaded, view, folders, places, contested: contestedNames(candidates), furtherDiagnostics: diagnostics });
+  return resolved;
+}
+
+function hasServers({ mcpServers }: Skill): boolean {
+  return Object.keys(mcpServers).length > 0;
+}
+
+function allDiagnostics(
+  loaded: SkillsSnapshot,
+  view: SkillsView,
+  folders: readonly LoadedFolder[],
+  further: readonly Diagnostic[],
+): readonly Diagnostic[] {
+  const diagnostics = view.roots.flatMap((root) => {
+    const found = loaded.roots.get(root)?.diagnostics ?? [];
+    return view.optionalRoots?.has(root) === true ? found.filter(({ code }) => code !== rootMissingCode) : found;
+  });
+  for (const folder of folders) for (const diagnostic of folder.diagnostics) diagnostics.push(diagnostic);
+  for (const diagnostic of further) diagnostics.push(diagnostic);
+  return diagnostics;
+}
+
+function contestedNames(skills: readonly Skill[]): ReadonlySet<string> {
+  const [seen, contested] = [new Set<string>(), new Set<string>()];
+  for (const skill of skills)
+    for (const name of namesOf(skill)) {
+      if (seen.has(name)) contested.add(name);
+      else seen.add(name);
+    }
+  return contested;
+}
+
+/** The names of a skill, its tools and its prompts, in order. */
+function namesOf({ name, tools, offeredPrompts }: Skill): readonly string[] {
+  const ofTools = tools.map(({ definition }) => `tool ${definition.name}`);
+  return [`skill ${name}`, ...ofTools, ...offeredPrompts.map(({ definition }) => `prompt ${definition.name}`)];
+}
+
+/** Undefined: more than that may have changed. */
+function replaceEdited(loaded: SkillsSnapshot, view: SkillsView, before: ResolvedSkills): ResolvedSkills | undefined {
+  const basis = bases.get(before);
+  const { changed } = loaded;
+  if (basis === undefined || changed?.before !== basis.loaded.folders || !isSameView(view, basis.view)) return undefined;
+  if (view.roots.some((root) => loaded.roots.get(root) !== basis.loaded.roots.get(root))) return undefined;
+  const folders = [...basis.folders];
+  const [standings, skills, tools, prompts] = [[...before.standings], [...before.skills], [...before.tools], [...before.offers.prompts]];
+  for (const path of changed.folders) {
+    const place = basis.places.get(path);
+    // It belongs to another view.
+    if (place === undefined) continue;
+    const old = folders[place]?.skill;
+    const now = loaded.folders.get(path);
+    if (old === undefined || now?.skill === undefined || !canReplace(old, now.skill, view, basis)) return undefined;
+    const at = standings[place]?.skill === old ? place : standings.findIndex(({ skill }) => skill === old);
+    const standing = standings[at];
+    const isReplaced =
+      standing?.state === "active" &&
+      replaceRun(skills, [old], [now.skill]) &&
+      replaceRun(tools, old.tools, now.skill.tools) &&
+      replaceRun(prompts, old.offeredPrompts, now.skill.offeredPrompts);
+    if (!isReplaced) return undefined;
+    folders[place] = now;
+    standings[at] = { ...standing, skill: now.skill };
+  }
+  const offers = {
+    ...before.offers,
+    prompts: Object.freeze(prompts),
+    resources: joinResources(skills, (name) => policyFor(view.conflicts, name)),
+  };
+  const diagnostics = allDiagnostics(loaded, view, folders, basis.furtherDiagnostics);
+  const resolved = { ...before, standings, skills, tools, offers, diagnostics };
+  bases.set(resolved, { ...basis, loaded, view, folders });
+  return resolved;
+}
+
+function isSameView(a: SkillsView, b: SkillsView): boolean {
+  const parts = ({ roots, optionalRoots, disabledSkills }: SkillsView): string =>
+    JSON.stringify([roots, [...(optionalRoots ?? [])].sort(), [...disabledSkills].sort()]);
+  return a.conflicts === b.conflicts && parts(a) === parts(b);
+}
+
+/** Whether the edit concerns no other skill: both have the same names, which no other skill uses, and nothing that needs more comparison. */
+function canReplace(old: Skill, now: Skill, view: SkillsView, { contested }: Basis): boolean {
+  const names = namesOf(old);
+  const hasOnlyTools = (skill: Skill): boolean =>
+    Object.keys(skill.requires).length === 0 && skill.resources.length === 0 && skill.resourceTemplates.length === 0;
+  return (
+    old.version === now.version &&
+    own(now, view).state === "active" &&
+    !hasServers(old) &&
+    !hasServers(now) &&
+    hasOnlyTools(old) &&
+    hasOnlyTools(now) &&
+    names.join("\n") === namesOf(now).join("\n") &&
+    names.every((name) => !contested.has(name))
+  );
+}
+
+/** Replaces items that follow each other in a list. False: they do not. */
+function replaceRun<T>(list: T[], old: readonly T[], now: readonly T[]): boolean {
+  if (old.length === 0) return now.length === 0;
+  const start = list.indexOf(old[0]!);
+  if (start === -1 || old.length !== now.length || old.some((item, index) => list[start + index] !== item)) return false;
+  for (const [index, item] of now.entries()) list[start + index] = item;
+  return true;
 }
 
 /** The folders of the roots in order; a folder of several roots counts at its last position. */

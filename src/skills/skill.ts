@@ -69,6 +69,8 @@ export interface LoadedFolder {
 export interface SkillsSnapshot {
   readonly roots: ReadonlyMap<string, RootListing>;
   readonly folders: ReadonlyMap<string, LoadedFolder>;
+  /** The only folders that differ from those of another snapshot. Absent: that is not known. */
+  readonly changed?: { readonly before: ReadonlyMap<string, LoadedFolder>; readonly folders: ReadonlySet<string> };
 }
 
 /** A configured directory and its skill folders, in order of precedence. */

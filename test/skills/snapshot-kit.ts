@@ -1,17 +1,20 @@
 import type { LoadedFolder, Skill, SkillsSnapshot } from "../../src/skills/skill.ts";
 import { createTool } from "../../src/tools/create/create-tool.ts";
+import type { Prompt } from "../../src/tools/prompt.ts";
 
 /** The parts of a snapshot's skill that tests use. */
 export interface Given {
   readonly name: string;
   /** Tool name → description. */
   readonly tools?: Readonly<Record<string, string>>;
+  /** The names of its prompts. */
+  readonly prompts?: readonly string[];
   readonly enabled?: boolean;
   readonly version?: string;
   readonly requires?: Readonly<Record<string, string>>;
 }
 
-function skillIn(folder: string, { name, tools = {}, enabled = true, version, requires = {} }: Given): Skill {
+export function skillIn(folder: string, { name, tools = {}, prompts = [], enabled = true, version, requires = {} }: Given): Skill {
   const made = Object.entries(tools).map(([tool, description]) =>
     createTool({ name: tool, description, handler: () => folder }, { kind: "skill", source: name, nativeName: tool }),
   );
@@ -25,7 +28,7 @@ function skillIn(folder: string, { name, tools = {}, enabled = true, version, re
     mayRun: true,
     hiddenFromModel: false,
     tools: made,
-    offeredPrompts: [],
+    offeredPrompts: prompts.map((prompt) => promptIn(folder, name, prompt)),
     resources: [],
     resourceTemplates: [],
     files: { resources: [] },
@@ -39,6 +42,11 @@ function skillIn(folder: string, { name, tools = {}, enabled = true, version, re
     instructions: async () => "",
     read: async () => new Uint8Array(),
   };
+}
+
+function promptIn(folder: string, source: string, name: string): Prompt {
+  const origin = { kind: "skill", source, nativeName: name } as const;
+  return { definition: { name }, origin, revision: `${folder} ${name}`, get: async () => ({ messages: [] }) };
 }
 
 /** Builds a snapshot of `{ "/root": { "folder": skill } }` with roots and folders in this order. */

@@ -31,30 +31,28 @@ export interface ApprovalGrant extends ApprovalKey {
  */
 export function approvalsFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
   const { tool, request } = call;
-  if (!kindsByTool.has(request.kind) || request["canOfferSessionApproval"] === false) return keysFor(call);
+  if (!kindsByRequest.get(request.kind)?.isByTool || request["canOfferSessionApproval"] === false) return keysFor(call);
   const known = knownKeys.get(tool) ?? new Map<string, readonly (readonly ApprovalKey[])[] | undefined>();
   knownKeys.set(tool, known);
   if (!known.has(request.kind)) known.set(request.kind, keysFor(call));
   return known.get(request.kind);
 }
 
-// What is approved of these kinds depends on the tool alone, and the digests cost more than the rest of a call.
-const kindsByTool: ReadonlySet<string> = new Set(["read", "write", "memory", "mcp", "custom-tool"]);
+// The digests cost more than the rest of a call.
 const knownKeys = new WeakMap<Tool, Map<string, readonly (readonly ApprovalKey[])[] | undefined>>();
 
 function keysFor(call: ApprovableCall): readonly (readonly ApprovalKey[])[] | undefined {
-  const server = call.request.kind === "mcp" ? [keyOf(call, mcpPattern(call.tool, null), true)] : [];
-  return patternsOf(call)?.map((pattern) => [keyOf(call, pattern, false), keyOf(call, pattern, true), ...server]);
+  const wider = widerPatterns(call).map((pattern) => keyOf(call, pattern, true));
+  return patternsOf(call)?.map((pattern) => [keyOf(call, pattern, false), keyOf(call, pattern, true), ...wider]);
 }
 
 /** Under what earlier versions, which went by names alone, kept an approval of this tool. Nothing is allowed by these. */
-export function outdatedApprovals({ tool, request }: ApprovableCall): readonly ApprovalKey[] {
-  const { definition, origin } = tool;
+export function outdatedApprovals(call: ApprovableCall): readonly ApprovalKey[] {
+  const { definition, origin } = call.tool;
   const subject = originOf(origin);
   const keysOf = (approval: Pattern): readonly ApprovalKey[] =>
     [definition.name, subject].map((id) => ({ kind: "tool-permission", id, digest: digestOf({ origin: subject, approval }) }));
-  const ofServer = request.kind === "mcp" ? [mcpPattern(tool, null)] : [];
-  return [...(patternsOf({ tool, request }) ?? []), ...ofServer].flatMap(keysOf);
+  return [...(patternsOf(call) ?? []), ...widerPatterns(call)].flatMap(keysOf);
 }
 
 /**
@@ -68,57 +66,133 @@ export function grantsOf(decision: PermissionDecision, call: ApprovableCall): re
   const { approval, domain } = decision as { readonly approval?: unknown; readonly domain?: unknown };
   const given = approval ?? (domain === undefined || domain === null ? undefined : { kind: "url", domain });
   if (given === undefined) return own.map((pattern) => grantOf(call, pattern, false));
-  const patterns = readApproval(given, call);
+  const patterns = readAnswer(given, call);
   return patterns?.map((pattern) => grantOf(call, pattern, true));
 }
 
 /** What an approval covers that answers no call: of the tools that it can be about, every source once. None: it is about none of them. */
 export function grantsFor(approval: unknown, tools: Iterable<Tool>): readonly ApprovalGrant[] {
-  const fields = isRecord(approval) ? approval : {};
-  const patterns = approvedPatterns(fields);
-  const concerned = patterns === undefined ? [] : [...tools].filter((tool) => isConcerned(fields, tool));
-  const grants = concerned.flatMap((tool) =>
-    (patterns ?? []).map((pattern) => grantOf({ tool, request: { kind: pattern.kind } }, pattern, true)),
-  );
+  const fields: Fields = isRecord(approval) ? { ...approval } : {};
+  const kind = approvalKinds.get(fields["kind"]);
+  const patterns = kind?.read?.(fields) ?? [];
+  const concerned = patterns.length === 0 ? [] : [...tools].filter((tool) => kind?.concerns(tool, fields));
+  const grants = concerned.flatMap((tool) => patterns.map((pattern) => grantOf({ tool, request: { kind: pattern.kind } }, pattern, true)));
   return [...new Map(grants.map((grant) => [`${grant.id} ${grant.digest}`, grant])).values()];
-}
-
-function approvedPatterns({
-  kind,
-  commandIdentifiers,
-  serverName,
-  toolName,
-}: Readonly<Record<string, unknown>>): readonly Pattern[] | undefined {
-  if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
-  if (kind === "custom-tool" && typeof toolName === "string") return [{ kind, toolName }];
-  if (kind === "mcp" && typeof serverName === "string")
-    return [{ kind, serverName, toolName: typeof toolName === "string" ? toolName : null }];
-  if (kind !== "commands" || !Array.isArray(commandIdentifiers) || commandIdentifiers.length > 100) return undefined;
-  return commandIdentifiers.filter((id): id is string => typeof id === "string" && id !== "").map(commandPattern);
-}
-
-function isConcerned({ kind, serverName, toolName }: Readonly<Record<string, unknown>>, { origin, definition }: Tool): boolean {
-  const isNamed = typeof toolName !== "string" || toolName === origin.nativeName || toolName === definition.name;
-  if (kind === "mcp") return origin.kind === "mcp" && origin.source === serverName && isNamed;
-  if (kind === "custom-tool") return origin.kind !== "mcp" && definition.name === toolName;
-  // Who reads, writes and runs commands describes its calls itself; a server's tools do so only as a server's tools.
-  return origin.kind !== "mcp";
 }
 
 /** What one approval covers, as the Copilot SDK writes it; a command each. */
 type Pattern = Readonly<Record<string, unknown>> & { readonly kind: string };
 
-/** What a call needs approved. Undefined: nothing that could be remembered. */
-function patternsOf({ tool, request }: ApprovableCall): readonly Pattern[] | undefined {
-  const { kind } = request;
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The approvals of one kind. */
+interface ApprovalKind {
+  /** The kind of the requests that the approval answers. */
+  readonly requestKind: string;
+  /** Whether the patterns of a call depend on its tool alone. */
+  readonly isByTool: boolean;
+  /** What a call needs approved. Undefined: its parts are unknown, so it can only be approved as a whole. */
+  patternsOf(call: ApprovableCall): readonly Pattern[] | undefined;
+  /** A pattern of more than one tool that also covers the calls of this tool. */
+  widerPattern?(tool: Tool): Pattern;
+  /** Reads the approval in an answer. Undefined: it does not cover the call that it answers, so it is a mistake or an attack. */
+  readAnswer(approval: Fields, call: ApprovableCall): readonly Pattern[] | undefined;
+  /** Reads an approval that answers no call. Undefined: it is invalid. Absent: such approvals do not exist. */
+  read?(approval: Fields): readonly Pattern[] | undefined;
+  /** Whether an approval that answers no call can be about a tool. */
+  concerns(tool: Tool, approval: Fields): boolean;
+}
+
+// A tool that reads, writes or runs commands describes its calls itself; a server's tool does so only as a server's tool.
+const isOwnTool = ({ origin }: Tool): boolean => origin.kind !== "mcp";
+
+const wholeKind = (kind: string): ApprovalKind => ({
+  requestKind: kind,
+  isByTool: true,
+  patternsOf: () => [{ kind }],
+  readAnswer: () => [{ kind }],
+  read: () => [{ kind }],
+  concerns: isOwnTool,
+});
+
+/** By the names in approvals, of which the SDK's `commands` answers requests of the kind `shell`. */
+const approvalKinds: ReadonlyMap<unknown, ApprovalKind> = new Map<unknown, ApprovalKind>([
+  ["read", wholeKind("read")],
+  ["write", wholeKind("write")],
+  ["memory", wholeKind("memory")],
+  [
+    "custom-tool",
+    {
+      requestKind: "custom-tool",
+      isByTool: true,
+      patternsOf: ({ tool }) => [customToolPattern(tool.definition.name)],
+      readAnswer: ({ toolName }, { tool }) => (toolName === tool.definition.name ? [customToolPattern(toolName)] : undefined),
+      read: ({ toolName }) => (typeof toolName === "string" ? [customToolPattern(toolName)] : undefined),
+      concerns: (tool, { toolName }) => isOwnTool(tool) && tool.definition.name === toolName,
+    },
+  ],
+  [
+    "mcp",
+    {
+      requestKind: "mcp",
+      isByTool: true,
+      patternsOf: ({ tool }) => [mcpPattern(tool.origin.source, tool.origin.nativeName)],
+      widerPattern: ({ origin }) => mcpPattern(origin.source, null),
+      readAnswer: readMcpAnswer,
+      read: ({ serverName, toolName }) =>
+        typeof serverName === "string" ? [mcpPattern(serverName, typeof toolName === "string" ? toolName : null)] : undefined,
+      concerns: ({ origin, definition }, { serverName, toolName }) =>
+        origin.kind === "mcp" &&
+        origin.source === serverName &&
+        (typeof toolName !== "string" || toolName === origin.nativeName || toolName === definition.name),
+    },
+  ],
+  [
+    "commands",
+    {
+      requestKind: "shell",
+      isByTool: false,
+      patternsOf: ({ request }) => commandPatterns(toldWhole(commandsOf(request))),
+      readAnswer: readCommandAnswer,
+      read: ({ commandIdentifiers }) => commandPatterns(readIdentifiers(commandIdentifiers)),
+      concerns: isOwnTool,
+    },
+  ],
+  [
+    "url",
+    {
+      requestKind: "url",
+      isByTool: false,
+      patternsOf: ({ request }) => hostsOf(request)?.map(urlPattern),
+      readAnswer({ domain }, { request }) {
+        const hosts = hostsOf(request);
+        return hosts?.length === 1 && hosts[0] === String(domain).toLowerCase() ? hosts.map(urlPattern) : undefined;
+      },
+      concerns: isOwnTool,
+    },
+  ],
+]);
+
+const kindsByRequest: ReadonlyMap<string, ApprovalKind> = new Map(
+  [...approvalKinds.values()].map((kind) => [kind.requestKind, kind] as const),
+);
+
+/** What a call needs approved; what cannot be classified, as exactly this request. Undefined: no approval can be remembered. */
+function patternsOf(call: ApprovableCall): readonly Pattern[] | undefined {
+  const { request } = call;
   if (request["canOfferSessionApproval"] === false) return undefined;
-  if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
-  if (kind === "mcp") return [mcpPattern(tool, tool.origin.nativeName)];
-  if (kind === "custom-tool") return [{ kind, toolName: tool.definition.name }];
-  if (kind === "shell") return commandPatterns(request);
-  const hosts = kind === "url" ? hostsOf(request) : undefined;
-  if (hosts !== undefined) return hosts.map((domain) => ({ kind: "url", domain }));
-  return [{ kind, request: withoutCallId(request) }];
+  return kindsByRequest.get(request.kind)?.patternsOf(call) ?? [{ kind: request.kind, request: withoutCallId(request) }];
+}
+
+function widerPatterns({ tool, request }: ApprovableCall): readonly Pattern[] {
+  const pattern = kindsByRequest.get(request.kind)?.widerPattern?.(tool);
+  return pattern === undefined ? [] : [pattern];
+}
+
+function readAnswer(given: unknown, call: ApprovableCall): readonly Pattern[] | undefined {
+  const approval: Fields = isRecord(given) ? { ...given } : {};
+  const kind = approvalKinds.get(approval["kind"]);
+  return kind?.requestKind === call.request.kind ? kind.readAnswer(approval, call) : undefined;
 }
 
 /** Each once. Undefined: one of the addresses is invalid. */
@@ -127,47 +201,37 @@ function hostsOf(request: PermissionRequest): readonly string[] | undefined {
   return urls.every((url) => url !== undefined) ? [...new Set(urls.map(hostOf))] : undefined;
 }
 
-function mcpPattern({ origin }: Tool, toolName: string | null): Pattern {
-  return { kind: "mcp", serverName: origin.source, toolName };
+function customToolPattern(toolName: string): Pattern {
+  return { kind: "custom-tool", toolName };
 }
 
-/** The tool's own list of commands; without one exactly this line, since its parts are unknown. */
-function commandPatterns(request: PermissionRequest): readonly Pattern[] {
-  const listed = toldWhole(commandsOf(request));
-  return listed === undefined ? [{ kind: "shell", request: withoutCallId(request) }] : [...new Set(listed)].map(commandPattern);
+function mcpPattern(serverName: string, toolName: string | null): Pattern {
+  return { kind: "mcp", serverName, toolName };
 }
 
-function commandPattern(commandIdentifier: string): Pattern {
-  return { kind: "commands", commandIdentifier };
+function urlPattern(domain: string): Pattern {
+  return { kind: "url", domain };
 }
 
-/** Reads the pattern of an answer. Undefined: it does not cover the call that it answers, so it is a mistake or an attack. */
-function readApproval(given: unknown, call: ApprovableCall): readonly Pattern[] | undefined {
-  if (typeof given !== "object" || given === null) return undefined;
-  const { kind, ...rest } = { ...given } as Readonly<Record<string, unknown>>;
-  const { tool, request } = call;
-  if (kind === "commands") return request.kind === "shell" ? readCommandApproval(rest["commandIdentifiers"], request) : undefined;
-  if (kind !== request.kind) return undefined;
-  if (kind === "read" || kind === "write" || kind === "memory") return [{ kind }];
-  if (kind === "custom-tool") return rest["toolName"] === tool.definition.name ? patternsOf(call) : undefined;
-  if (kind === "mcp") return readMcpApproval(rest, tool);
-  const hosts = kind === "url" ? hostsOf(request) : undefined;
-  const [domain] = hosts ?? [];
-  return hosts?.length === 1 && domain === String(rest["domain"]).toLowerCase() ? [{ kind: "url", domain }] : undefined;
+function commandPatterns(commandIdentifiers: readonly string[] | undefined): readonly Pattern[] | undefined {
+  return commandIdentifiers && [...new Set(commandIdentifiers)].map((commandIdentifier) => ({ kind: "commands", commandIdentifier }));
 }
 
-function readCommandApproval(identifiers: unknown, request: PermissionRequest): readonly Pattern[] | undefined {
+function readIdentifiers(identifiers: unknown): readonly string[] | undefined {
   if (!Array.isArray(identifiers) || identifiers.length > 100) return undefined;
-  const approved = identifiers.filter((identifier): identifier is string => typeof identifier === "string" && identifier !== "");
-  const asked = toldWhole(commandsOf(request));
-  return asked?.every((identifier) => approved.includes(identifier)) ? [...new Set(approved)].map(commandPattern) : undefined;
+  return identifiers.filter((identifier): identifier is string => typeof identifier === "string" && identifier !== "");
 }
 
-function readMcpApproval({ serverName, toolName }: Readonly<Record<string, unknown>>, tool: Tool): readonly Pattern[] | undefined {
-  const { source, nativeName } = tool.origin;
-  if (serverName !== source) return undefined;
-  if (toolName === null || toolName === undefined) return [mcpPattern(tool, null)];
-  return toolName === nativeName || toolName === tool.definition.name ? [mcpPattern(tool, nativeName)] : undefined;
+function readCommandAnswer({ commandIdentifiers }: Fields, { request }: ApprovableCall): readonly Pattern[] | undefined {
+  const approved = readIdentifiers(commandIdentifiers);
+  const asked = toldWhole(commandsOf(request));
+  return asked?.every((identifier) => approved?.includes(identifier)) ? commandPatterns(approved) : undefined;
+}
+
+function readMcpAnswer({ serverName, toolName }: Fields, { tool: { origin, definition } }: ApprovableCall): readonly Pattern[] | undefined {
+  if (serverName !== origin.source) return undefined;
+  if (toolName === null || toolName === undefined) return [mcpPattern(origin.source, null)];
+  return toolName === origin.nativeName || toolName === definition.name ? [mcpPattern(origin.source, origin.nativeName)] : undefined;
 }
 
 function grantOf(call: ApprovableCall, approval: Pattern, isWide: boolean): ApprovalGrant {
@@ -195,9 +259,9 @@ function keyOf({ tool }: ApprovableCall, approval: Pattern, isWide: boolean): Ap
  * Whether an approval is about the contract of this tool. One of a whole source is not, but two sources with the same name
  * and without an identity cannot be distinguished: what clients push, above all.
  */
-function coversOneTool({ origin }: Tool, { kind, toolName }: Pattern, isWide: boolean): boolean {
+function coversOneTool({ origin }: Tool, { toolName }: Pattern, isWide: boolean): boolean {
   const isSource = origin.identity !== undefined || origin.kind === "builtin";
-  return !isWide || !isSource || kind === "custom-tool" || (kind === "mcp" && toolName !== null);
+  return !isWide || !isSource || typeof toolName === "string";
 }
 
 function originOf({ kind, source }: Tool["origin"]): string {

@@ -4,7 +4,7 @@ import { HostError } from "../../base/errors.ts";
 import { expandPrompt } from "../../formats/skills/expand-prompt.ts";
 import { type CheckedTree, readTextFile } from "../../io/read-bounded.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { createFileResources } from "../prompts/resource-list.ts";
+import { FileResources } from "../prompts/resource-list.ts";
 import type { SkillOffers } from "../prompts/skill-prompts.ts";
 import type { Skill } from "../skill.ts";
 import type { FolderListing } from "../store/folder-listing.ts";
@@ -26,47 +26,91 @@ export interface SkillParts {
 }
 
 /** Assembles a generation of a skill from its text, its tools, its prompts and its resources. */
-export function createSkill(folder: string, { text, tools, uses, offers, listing, generation, mayRun, tree }: SkillParts): Skill {
-  const { manifest, document } = text;
-  const read = (path: string): Promise<Uint8Array> => readResource(folder, path, tree);
-  let signature: string | undefined;
-  const promptMode = manifest?.promptMode ?? (manifest ? "eager" : "on-demand");
-  return Object.freeze({
-    name: text.name,
-    description: text.description,
-    folder,
-    ...(manifest?.displayName === undefined ? {} : { displayName: manifest.displayName }),
-    ...(manifest?.version === undefined ? {} : { version: manifest.version }),
-    ...(manifest?.author === undefined ? {} : { author: manifest.author }),
-    promptMode,
-    prompts: text.prompts,
-    enabled: manifest?.enabled ?? true,
-    mayRun,
-    hiddenFromModel: document?.disableModelInvocation ?? false,
-    tools,
-    offeredPrompts: offers.prompts,
-    get resources() {
-      return offers.resources.resources;
-    },
-    resourceTemplates: offers.resourceTemplates,
-    files: createFileResources(listing, { name: text.name, description: text.description, read, tree }),
-    mcpServers: manifest?.mcpServers ?? {},
-    requires: manifest?.requires ?? {},
-    engines: manifest?.engines ?? {},
-    ...(manifest?.permissions && { permissions: manifest.permissions }),
-    uses,
-    generation,
-    get signature() {
-      signature ??= signatureOf(text, tools);
-      return signature;
-    },
-    // Without a body, the prompts are the instructions; the model already has those of an eager skill.
-    hasInstructions: text.body === undefined ? promptMode === "on-demand" && text.prompts.length > 0 : text.body.trim() !== "",
-    userInvocable: document?.userInvocable ?? true,
-    instructions: (argumentsText?: string) => Promise.resolve(instructionsOf(folder, text, argumentsText)),
-    read,
-  });
+export function createSkill(folder: string, parts: SkillParts): Skill {
+  return Object.freeze(new LoadedSkill(folder, parts));
 }
+
+/** A class, because an object with accessors of its own costs several times as much memory, and time for each access. */
+class LoadedSkill implements Skill {
+  readonly name: string;
+  readonly description: string;
+  readonly folder: string;
+  declare readonly displayName?: string;
+  declare readonly version?: string;
+  declare readonly author?: unknown;
+  readonly promptMode: Skill["promptMode"];
+  readonly prompts: Skill["prompts"];
+  readonly enabled: boolean;
+  readonly mayRun: boolean;
+  readonly hiddenFromModel: boolean;
+  readonly tools: readonly Tool[];
+  readonly offeredPrompts: Skill["offeredPrompts"];
+  readonly resourceTemplates: Skill["resourceTemplates"];
+  readonly files: Skill["files"];
+  readonly mcpServers: Skill["mcpServers"];
+  readonly requires: Skill["requires"];
+  readonly engines: Skill["engines"];
+  declare readonly permissions?: NonNullable<Skill["permissions"]>;
+  readonly uses: Skill["uses"];
+  readonly generation: number;
+  readonly hasInstructions: boolean;
+  readonly userInvocable: boolean;
+  readonly #text: SkillText;
+  readonly #offers: SkillOffers;
+  readonly #tree: CheckedTree | undefined;
+  #signature: string | undefined;
+
+  constructor(folder: string, { text, tools, uses, offers, listing, generation, mayRun, tree }: SkillParts) {
+    const { manifest, document, name, description } = text;
+    this.#text = text;
+    this.#offers = offers;
+    this.#tree = tree;
+    this.name = name;
+    this.description = description;
+    this.folder = folder;
+    if (manifest?.displayName !== undefined) this.displayName = manifest.displayName;
+    if (manifest?.version !== undefined) this.version = manifest.version;
+    if (manifest?.author !== undefined) this.author = manifest.author;
+    this.promptMode = manifest?.promptMode ?? (manifest ? "eager" : "on-demand");
+    this.prompts = text.prompts;
+    this.enabled = manifest?.enabled ?? true;
+    this.mayRun = mayRun;
+    this.hiddenFromModel = document?.disableModelInvocation ?? false;
+    this.tools = tools;
+    this.offeredPrompts = offers.prompts;
+    this.resourceTemplates = offers.resourceTemplates;
+    this.files = new FileResources(listing, this, tree);
+    this.mcpServers = manifest?.mcpServers ?? none;
+    this.requires = manifest?.requires ?? none;
+    this.engines = manifest?.engines ?? none;
+    if (manifest?.permissions) this.permissions = manifest.permissions;
+    this.uses = uses;
+    this.generation = generation;
+    // Without a body, the prompts are the instructions; the model already has those of an eager skill.
+    const { body } = text;
+    this.hasInstructions = body === undefined ? this.promptMode === "on-demand" && text.prompts.length > 0 : /\S/.test(body);
+    this.userInvocable = document?.userInvocable ?? true;
+  }
+
+  get resources(): Skill["resources"] {
+    return this.#offers.resources.resources;
+  }
+
+  get signature(): string {
+    this.#signature ??= signatureOf(this.#text, this.tools);
+    return this.#signature;
+  }
+
+  instructions(argumentsText?: string): Promise<string> {
+    return Promise.resolve(instructionsOf(this.folder, this.#text, argumentsText));
+  }
+
+  read(path: string): Promise<Uint8Array> {
+    return readResource(this.folder, path, this.#tree);
+  }
+}
+
+const none: Readonly<Record<string, never>> = Object.freeze({});
 
 /** Expands placeholders in one pass: inserted text is never expanded again. */
 function instructionsOf(folder: string, { document, body, prompts }: SkillText, argumentsText: string | undefined): string {

@@ -97,26 +97,35 @@ interface SkillOfFiles {
   readonly name: string;
   readonly description: string;
   read(path: string): Promise<Uint8Array>;
-  /** If a signature is required: the only files that are listed. */
-  readonly tree?: CheckedTree | undefined;
 }
 
 /** The files of a skill as resources `skill://<name>/<path>`, created on first use. */
-export function createFileResources(listing: FolderListing, skill: SkillOfFiles): ResourceSet {
-  let of: readonly ListedFile[] | undefined;
-  let made = new Map<ListedFile, Resource>();
-  let resources: readonly Resource[] = [];
-  return Object.freeze({
-    get resources() {
-      const { files } = listing;
-      if (files === of) return resources;
-      of = files;
-      const listed = files.filter(({ path }) => skill.tree === undefined || skill.tree.kindOf(join(skill.tree.folder, path)) === "file");
-      made = new Map(listed.map((file) => [file, made.get(file) ?? createFileResource(file, listing, skill)]));
-      resources = Object.freeze([...made.values()]);
-      return resources;
-    },
-  });
+export class FileResources implements ResourceSet {
+  readonly #listing: FolderListing;
+  readonly #skill: SkillOfFiles;
+  readonly #tree: CheckedTree | undefined;
+  #of: readonly ListedFile[] | undefined;
+  #made: ReadonlyMap<ListedFile, Resource> | undefined;
+  #resources: readonly Resource[] = [];
+
+  /** `tree`, if a signature is required: the only files that are listed. */
+  constructor(listing: FolderListing, skill: SkillOfFiles, tree: CheckedTree | undefined) {
+    this.#listing = listing;
+    this.#skill = skill;
+    this.#tree = tree;
+  }
+
+  get resources(): readonly Resource[] {
+    const { files } = this.#listing;
+    if (files === this.#of) return this.#resources;
+    this.#of = files;
+    const tree = this.#tree;
+    const listed = files.filter(({ path }) => tree === undefined || tree.kindOf(join(tree.folder, path)) === "file");
+    const made = this.#made;
+    this.#made = new Map(listed.map((file) => [file, made?.get(file) ?? createFileResource(file, this.#listing, this.#skill)]));
+    this.#resources = Object.freeze([...this.#made.values()]);
+    return this.#resources;
+  }
 }
 
 function createFileResource(file: ListedFile, listing: FolderListing, skill: SkillOfFiles): Resource {

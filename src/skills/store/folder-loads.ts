@@ -30,6 +30,8 @@ export class FolderLoads {
   readonly #folders = new Map<string, SkillFolder>();
   readonly #queue: KeyedQueue;
   readonly #looks = new Map<string, NodeJS.Timeout>();
+  /** The listed folders for which a `SkillFolder` was opened last. */
+  #opened: ReadonlySet<string> | undefined;
   #isClosed = false;
 
   constructor(options: FolderLoadsOptions) {
@@ -58,8 +60,11 @@ export class FolderLoads {
 
   /** Loads these folders and new ones, and removes folders that no longer exist. */
   bring(wanted: Iterable<string>, changed: ChangedFolders = new Map()): void {
-    const fresh = this.#openNew();
-    const gone = [...this.#folders.keys()].filter((path) => !this.#options.roots.folders.has(path));
+    const { folders } = this.#options.roots;
+    const isOtherList = folders !== this.#opened;
+    const fresh = isOtherList ? this.#openNew() : [];
+    this.#opened = folders;
+    const gone = isOtherList ? [...this.#folders.keys()].filter((path) => !folders.has(path)) : [];
     for (const path of new Set([...wanted, ...fresh, ...gone])) this.#schedule(path, changed.get(path) ?? nothing);
   }
 
@@ -98,7 +103,7 @@ export class FolderLoads {
     this.#queue.add(path, async (signal) => {
       const changes = await this.#load(path, started, signal);
       if (changes === undefined) return;
-      this.#options.publisher.touch();
+      this.#options.publisher.touch(path);
       publish(changes);
     });
   }
@@ -111,7 +116,11 @@ export class FolderLoads {
     const isGone = folder.current === undefined && !signal.aborted;
     clearTimeout(this.#looks.get(path));
     this.#looks.delete(path);
-    if (isGone) this.#folders.delete(path);
+    if (isGone) {
+      this.#folders.delete(path);
+      // It may be listed still, and must be opened when it has content again.
+      this.#opened = undefined;
+    }
     watch.setFiles(path, isGone ? [] : folder.files);
     if (folder.isUnconfirmed && watch.isWatching) this.#checkAgain(path, secondCheckMs);
     else if (folder.expires !== undefined) this.#checkAgain(path, folder.expires - Date.now());
@@ -139,15 +148,18 @@ async function waitUpTo(milliseconds: number, work: Promise<void> | undefined): 
   clearTimeout(timer);
 }
 
+/** Creates a snapshot of the current state. `touched`: the only folders that differ from the last one, if that is known. */
+type TakeSnapshot = (before: SkillsSnapshot, touched: ReadonlySet<string> | undefined) => SkillsSnapshot;
+
 /** Holds the published snapshot and notifies listeners of changes. */
 export class SnapshotPublisher {
   readonly #store: SnapshotStore<SkillsSnapshot>;
   readonly #events: Emitter<{ change: SkillsChange }>;
-  readonly #take: () => SkillsSnapshot;
-  #isDirty = false;
+  readonly #take: TakeSnapshot;
+  /** The folders that changed since the last publication. Undefined: anything may have changed. */
+  #touched: Set<string> | undefined = new Set();
 
-  /** `take` creates a snapshot of the current state. */
-  constructor(take: () => SkillsSnapshot, onError: (error: Error) => void) {
+  constructor(take: TakeSnapshot, onError: (error: Error) => void) {
     this.#take = take;
     this.#store = new SnapshotStore<SkillsSnapshot>({ roots: new Map(), folders: new Map() }, onError);
     this.#events = new Emitter(onError);
@@ -165,15 +177,17 @@ export class SnapshotPublisher {
     return this.#events.on("change", listener);
   }
 
-  /** Marks the published snapshot as outdated. */
-  touch(): void {
-    this.#isDirty = true;
+  /** Marks the published snapshot as outdated: in one folder, or altogether. */
+  touch(folder?: string): void {
+    if (folder === undefined) this.#touched = undefined;
+    else this.#touched?.add(folder);
   }
 
   publish(): void {
-    if (!this.#isDirty) return;
-    this.#isDirty = false;
-    this.#store.publish(this.#take());
+    const touched = this.#touched;
+    if (touched?.size === 0) return;
+    this.#touched = new Set();
+    this.#store.publish(this.#take(this.#store.current, touched));
   }
 
   /** Publishes the snapshot, then notifies listeners. */

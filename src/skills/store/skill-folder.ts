@@ -52,6 +52,7 @@ export class SkillFolder {
   #isUnconfirmed = false;
   #findings: Pick<LoadedFolder, "trust" | "held"> = {};
   #isLoaded = false;
+  #current: LoadedFolder | undefined;
   /** The states of all that the active generation depends on, if nothing else can change it. */
   #states: ReadStates | undefined;
   /** The files of the latest attempt if it failed: fixing one of these may fix the skill. */
@@ -66,11 +67,12 @@ export class SkillFolder {
     });
   }
 
-  /** Undefined until the first attempt has finished. */
+  /** Undefined until the first attempt has finished. The same object until the next attempt. */
   get current(): LoadedFolder | undefined {
     if (!this.#isLoaded) return undefined;
     const skill = this.#generation === undefined ? {} : { skill: this.#generation.skill };
-    return { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale, ...this.#findings };
+    this.#current ??= { folder: this.path, ...skill, diagnostics: this.#diagnostics, stale: this.#isStale, ...this.#findings };
+    return this.#current;
   }
 
   /** All files of the active generation and of the latest attempt. */
@@ -113,6 +115,7 @@ export class SkillFolder {
     const changed = new Set(this.#changed);
     this.#changed.clear();
     const staged = await this.#stage(changed, signal);
+    this.#current = undefined;
     if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
     if (staged.kind === "rejected" && signal.aborted) return undefined;
     if (staged.kind === "absent") return this.remove(started);
@@ -140,6 +143,7 @@ export class SkillFolder {
   end(): void {
     this.#parts.retirement.retire(this.#generation?.units ?? []);
     this.#generation = undefined;
+    this.#current = undefined;
     this.#isLoaded = false;
     this.#settle();
   }

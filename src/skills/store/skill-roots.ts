@@ -65,7 +65,9 @@ export class SkillRoots {
     for (const [root, entry] of this.#roots) {
       const isConcerned = entry.listing.isOutdated || changes === undefined || changes.some((change) => this.#concerns(root, change));
       if (!isConcerned) continue;
-      entry.listing = keepReplaced(entry.listing, discoverRoot(root, entry.listing));
+      const now = keepReplaced(entry.listing, discoverRoot(root, entry.listing));
+      if (areEqual(entry.listing, now)) continue;
+      entry.listing = now;
       this.#folders = undefined;
     }
   }
@@ -85,6 +87,13 @@ export class SkillRoots {
     if (parent === root) return kind !== "changed" || directory;
     return dirname(parent) === root && isSkillFile(path) && isSkillFolder(parent) !== this.folders.has(parent);
   }
+}
+
+/** An equal listing keeps its object, which shows that nothing has changed. */
+function areEqual(before: RootListing, now: RootListing): boolean {
+  const isSameList = before.folders.length === now.folders.length && before.folders.every((folder, index) => folder === now.folders[index]);
+  const rest = ({ packages, folders: _, ...others }: RootListing): string => JSON.stringify([others, [...(packages ?? [])]]);
+  return isSameList && rest(before) === rest(now);
 }
 
 /** A package being replaced is not removed: until the new version exists, the old one stays listed. */

@@ -9,7 +9,7 @@ import type { Pins } from "../../trust/pins/pins.ts";
 import type { SkillTrust } from "../../trust/skill-trust.ts";
 import { UnitRetirement } from "../load/stage-tool.ts";
 import type { ToolRunner } from "../load/tool-runner.ts";
-import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
+import type { LoadedFolder, SkillsChange, SkillsSnapshot } from "../skill.ts";
 import { FileHashes } from "./file-hashes.ts";
 import { type ChangedFolders, FolderLoads, SnapshotPublisher } from "./folder-loads.ts";
 import type { FolderParts, RunConsent, SkillFolder } from "./skill-folder.ts";
@@ -73,10 +73,7 @@ export class SkillStore implements AsyncDisposable {
       onProblem: (problem) => this.#problems.emit("problem", problem),
       onResourcesChanged: () => this.#lists.emit("changed", undefined),
     };
-    this.#publisher = new SnapshotPublisher(() => {
-      const loaded = [...this.#loads.folders.values()].flatMap((folder) => folder.current ?? []);
-      return { roots: this.#roots.listings, folders: new Map(loaded.map((current) => [current.folder, current])) };
-    }, report);
+    this.#publisher = new SnapshotPublisher((before, touched) => this.#takeSnapshot(before, touched), report);
     this.#watcher = options.watch ? this.#startWatching(options.watchBackend ?? "auto") : undefined;
     this.#watch = new SkillWatch(this.#watcher);
     this.#loads = new FolderLoads({ parts: this.#parts, roots: this.#roots, watch: this.#watch, publisher: this.#publisher, log });
@@ -203,6 +200,20 @@ export class SkillStore implements AsyncDisposable {
       },
       onProblem,
     });
+  }
+
+  /** Copies the last snapshot if the same folders are loaded, so that a save costs little beside thousands of skills. */
+  #takeSnapshot(before: SkillsSnapshot, touched: ReadonlySet<string> | undefined): SkillsSnapshot {
+    const { folders } = this.#loads;
+    const roots = this.#roots.listings;
+    const isSameSet = touched !== undefined && [...touched].every((path) => before.folders.has(path) && folders.get(path)?.current);
+    if (!isSameSet) {
+      const loaded = [...folders.values()].flatMap((folder) => folder.current ?? []);
+      return { roots, folders: new Map(loaded.map((current) => [current.folder, current])) };
+    }
+    const copy = new Map(before.folders);
+    for (const path of touched) copy.set(path, folders.get(path)?.current as LoadedFolder);
+    return { roots, folders: copy, changed: { before: before.folders, folders: touched } };
   }
 
   /** Any other file of the folder is a resource of the skill too. */
