@@ -81,8 +81,8 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["sessions.", "sessionFs."], async () => (await import("./sessions.ts")).sessions],
 ];
 
-/** Loads the file of a method. Undefined: no file has this method. */
-async function loadMethod(name: string): Promise<Method | undefined> {
+/** Loads the file of a method. Undefined: no file has this method. @internal Exported for tests. */
+export async function loadMethod(name: string): Promise<Method | undefined> {
   let longest = "";
   let found: (() => Promise<MethodFamily>) | undefined;
   for (const [prefixes, load] of families) {
