@@ -3,13 +3,11 @@ import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import { waitFor } from "../base/wait.ts";
-import type { SupervisedServer } from "../mcp/supervisor/server-lease.ts";
-import type { ServerLists } from "../mcp/supervisor/server-lists.ts";
+import type { ServerLists, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerState } from "../mcp/supervisor/server-state.ts";
 import type { HeldDefinition } from "../mcp/views/held-definition.ts";
 import type { ServerFeatures } from "../mcp/views/server-features.ts";
-import type { ServerViewSnapshot } from "../mcp/views/server-snapshot.ts";
-import type { ServerView } from "../mcp/views/server-view.ts";
+import type { ServerView, ServerViewSnapshot } from "../mcp/views/server-view.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type {
   AskForToken,

@@ -1,7 +1,6 @@
 import type { LocalServerSpec, McpServerSpec, UnconfiguredServer } from "../../src/formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, RequestOptions } from "../../src/mcp/connection/connection.ts";
-import type { ServerChange, ServerLease, SupervisedServer } from "../../src/mcp/supervisor/server-lease.ts";
-import type { ServerLists } from "../../src/mcp/supervisor/server-lists.ts";
+import type { ServerChange, ServerLease, ServerLists, SupervisedServer } from "../../src/mcp/supervisor/server-lease.ts";
 import type { ServerState, SharedServerStatus } from "../../src/mcp/supervisor/server-state.ts";
 import type { ToolContext } from "../../src/tools/tool.ts";
 

@@ -4,8 +4,7 @@ import { promisify } from "node:util";
 import { configure } from "safe-stable-stringify";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { defaultMaxLineBytes, type LogContents, type LogRecord, lineBreak, readLogLines } from "./read-log.ts";
-import { repairLog } from "./repair-log.ts";
+import { defaultMaxLineBytes, type LogContents, type LogRecord, lineBreak, readLogLines, repairLog } from "./read-log.ts";
 
 /** Records in the order of `append`; no record is ever changed or removed. A log has one writer, which its opener must ensure. */
 export interface AppendLog {

@@ -1,9 +1,16 @@
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Asks } from "../../tools/tool.ts";
-import type { CredentialEntry, Credentials, Grant } from "./credentials.ts";
+import {
+  type Challenge,
+  type CredentialEntry,
+  type Credentials,
+  type Grant,
+  isOurs,
+  type OAuthTarget,
+  withoutGrant,
+} from "./credentials.ts";
 import { readResourceMetadata } from "./discover.ts";
-import { obtainOwnGrant, type Renewal, renewGrant } from "./exchange-tokens.ts";
-import { type Challenge, isOurs, type OAuthTarget, withoutGrant } from "./target.ts";
+import { obtainOwnGrant, type Renewal, renewGrant } from "./token-requests.ts";
 
 /** The grant that requests are sent with. Concurrent renewals are one. */
 export class CurrentGrant {

@@ -1,8 +1,7 @@
 import type { AuthorizationServerMetadata, FetchLike, OAuthProtectedResourceMetadata } from "@modelcontextprotocol/client";
 import { HostError, toError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
-import { isSameIssuer } from "./credentials.ts";
-import { type Challenge, fetchFor, type OAuthTarget } from "./target.ts";
+import { type Challenge, fetchFor, isSameIssuer, type OAuthTarget } from "./credentials.ts";
 
 /** The authorization server that an MCP server names. */
 export interface AuthorizationServer {

@@ -5,11 +5,10 @@ import { type Logger, silentLogger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait.ts";
 import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { explain, unauthorized } from "./auth-fetch.ts";
-import type { CredentialStore, ServerAuth } from "./credentials.ts";
+import type { Challenge, CredentialStore, OAuthTarget, ServerAuth } from "./credentials.ts";
 import { type AcquireToken, acquireGrant, CurrentGrant, type TokenReason } from "./current-grant.ts";
-import { revokeGrant } from "./exchange-tokens.ts";
 import { type Authorize, signIn } from "./sign-in.ts";
-import type { Challenge, OAuthTarget } from "./target.ts";
+import { revokeGrant } from "./token-requests.ts";
 
 export interface OAuthOptions {
   /** The server's name in the configuration. */

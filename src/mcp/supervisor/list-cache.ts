@@ -8,7 +8,7 @@ import type { Clock } from "../../base/wait.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
 import type { DatedProtocol } from "./server-connector.ts";
-import { listNames, type ServerLists } from "./server-lists.ts";
+import { listNames, type ServerLists } from "./server-lease.ts";
 
 /** For one server; longer lists are not cached. */
 const maxBytes = 4 * 1024 * 1024;

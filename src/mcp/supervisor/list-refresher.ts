@@ -5,7 +5,7 @@ import type { Json } from "../../base/json.ts";
 import type { Clock } from "../../base/wait.ts";
 import type { McpConnection, ServerList } from "../connection/connection.ts";
 import { listPages } from "../connection/list-pages.ts";
-import { type ListName, listNames, type ServerLists } from "./server-lists.ts";
+import { type ListName, listNames, type ServerLists } from "./server-lease.ts";
 
 export interface ListRefresherParts {
   readonly name: string;

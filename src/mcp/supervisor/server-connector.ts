@@ -2,7 +2,8 @@ import { HostError } from "../../base/errors.ts";
 import type { Clock } from "../../base/wait.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection, ProtocolEra } from "../connection/connection.ts";
-import { CircuitBreaker, type RespawnPolicy, type ServerError } from "./server-state.ts";
+import { CircuitBreaker, type RespawnPolicy } from "./circuit-breaker.ts";
+import type { ServerError } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 
 /** The protocol that an earlier connection negotiated. */

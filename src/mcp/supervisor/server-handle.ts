@@ -5,8 +5,7 @@ import type { Json } from "../../base/json.ts";
 import { type Clock, endsWithin } from "../../base/wait.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
-import type { ReadyOptions, ServerChange, ServerLease, SupervisedServer } from "./server-lease.ts";
-import type { ServerLists } from "./server-lists.ts";
+import type { ReadyOptions, ServerChange, ServerLease, ServerLists, SupervisedServer } from "./server-lease.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
 import type { SharedServer, SharedServerUser } from "./shared-server.ts";
 

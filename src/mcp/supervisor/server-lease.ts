@@ -1,7 +1,7 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Json } from "../../base/json.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
-import type { CallRequestOptions, RequestOptions } from "../connection/connection.ts";
-import type { ServerLists } from "./server-lists.ts";
+import type { CallRequestOptions, McpConnection, RequestOptions } from "../connection/connection.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
 
 /** A server as one user sees it: under the user's name and configuration, over a connection that may be shared. */
@@ -64,4 +64,25 @@ export interface ServerLease extends Disposable {
   update(servers: readonly (McpServerSpec | UnconfiguredServer)[]): void;
   /** Calls the listener after each change. */
   subscribe(listener: (change: ServerChange) => void): Disposable;
+}
+
+export type ListName = "tools" | "prompts" | "resources" | "resourceTemplates" | "skills";
+
+export const listNames: readonly ListName[] = ["tools", "prompts", "resources", "resourceTemplates", "skills"];
+
+/** What a server offers, as it came: entries are only known to be objects. Immutable, replaced as a whole. */
+export interface ServerLists extends Readonly<Record<ListName, readonly Json[]>> {
+  /** `cache`: from an earlier run; the server has not answered yet. */
+  readonly from: "server" | "cache";
+  readonly capabilities: Json;
+  readonly serverInfo: McpConnection["serverInfo"];
+  readonly instructions: string | undefined;
+  readonly tools: readonly Json[];
+  readonly prompts: readonly Json[];
+  readonly resources: readonly Json[];
+  readonly resourceTemplates: readonly Json[];
+  /** Entries of `skills/list`, of a server with the extension `io.modelcontextprotocol/skills`. */
+  readonly skills: readonly Json[];
+  /** Lists that could not be fetched; their previous content stays. */
+  readonly diagnostics: readonly Diagnostic[];
 }

@@ -6,7 +6,7 @@ import { StderrTail } from "../../io/process/stderr-tail.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import { ListRefresher, type ListRefresherParts } from "./list-refresher.ts";
 import { openConnection, type ServerConnector, type ServerHistory } from "./server-connector.ts";
-import type { ServerLists } from "./server-lists.ts";
+import type { ServerLists } from "./server-lease.ts";
 import type { ServerError, ServerState, SharedServerStatus } from "./server-state.ts";
 import type { StartSlots } from "./start-slots.ts";
 

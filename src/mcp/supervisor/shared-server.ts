@@ -4,8 +4,8 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { McpConnection } from "../connection/connection.ts";
 import { LastingSubscriptions } from "./lasting-subscriptions.ts";
 import { type ListCache, toCachedServer } from "./list-cache.ts";
+import type { ServerLists } from "./server-lease.ts";
 import { type LifecycleOwner, type LifecycleParts, type LiveConnection, ServerLifecycle } from "./server-lifecycle.ts";
-import type { ServerLists } from "./server-lists.ts";
 import type { ServerState, SharedServerStatus } from "./server-state.ts";
 
 export interface SharedServerParts extends LifecycleParts {

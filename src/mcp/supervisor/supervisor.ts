@@ -3,13 +3,14 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { type Clock, endsWithin, systemClock } from "../../base/wait.ts";
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
+import { defaultRespawn, type RespawnPolicy } from "./circuit-breaker.ts";
 import { ListCache } from "./list-cache.ts";
 import { type ServerConnector, ServerHistories, ServerHistory } from "./server-connector.ts";
 import { Lease } from "./server-handle.ts";
 import { identityOf, resolveServer } from "./server-identity.ts";
 import type { ServerLease } from "./server-lease.ts";
 import { PendingShutdowns } from "./server-lifecycle.ts";
-import { defaultRespawn, type RespawnPolicy, type SharedServerStatus } from "./server-state.ts";
+import type { SharedServerStatus } from "./server-state.ts";
 import { SharedServer } from "./shared-server.ts";
 import { StartSlots } from "./start-slots.ts";
 

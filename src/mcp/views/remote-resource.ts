@@ -9,8 +9,7 @@ import type { CompletionContext, OfferContext, Prompt } from "../../tools/prompt
 import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, ResourceTemplateDefinition } from "../../tools/resource.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
-import type { SupervisedServer } from "../supervisor/server-lease.ts";
-import type { ServerLists } from "../supervisor/server-lists.ts";
+import type { ServerLists, SupervisedServer } from "../supervisor/server-lease.ts";
 import { DefinitionCache } from "./held-definition.ts";
 import { type CompletionServer, callContextOf, completeRemotely, remotePrompt, texts } from "./remote-prompt.ts";
 

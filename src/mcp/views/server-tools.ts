@@ -7,8 +7,7 @@ import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import type { PinSubject } from "../../trust/pins/seen-pins.ts";
-import type { SupervisedServer } from "../supervisor/server-lease.ts";
-import type { ServerLists } from "../supervisor/server-lists.ts";
+import type { ServerLists, SupervisedServer } from "../supervisor/server-lease.ts";
 import { DefinitionCache, pinOwner, serverIdentity } from "./held-definition.ts";
 import { remoteTool } from "./remote-tool.ts";
 

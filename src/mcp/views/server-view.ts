@@ -1,16 +1,16 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { HostError } from "../../base/errors.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import { waitFor } from "../../base/wait.ts";
-import type { ToolSource } from "../../tools/tool-source.ts";
+import type { SourceSnapshot, ToolSource } from "../../tools/tool-source.ts";
 import { type ApprovalStore, createMemoryApprovals } from "../../trust/approvals.ts";
 import { type PinPolicy, Pins } from "../../trust/pins/pins.ts";
 import type { ServerLease, SupervisedServer } from "../supervisor/server-lease.ts";
-import { type HeldDefinition, pinOwner } from "./held-definition.ts";
+import { type HeldDefinition, pinOwner, sameList } from "./held-definition.ts";
 import { nameTools } from "./name-tools.ts";
-import { type FoundSkill, type OwnNames, ServerFeaturesBuilder } from "./server-features.ts";
+import { type FoundSkill, type OwnNames, type ServerFeatures, ServerFeaturesBuilder } from "./server-features.ts";
 import { nameSkills } from "./server-skills.ts";
-import { emptySnapshot, type ServerViewSnapshot, snapshotOf } from "./server-snapshot.ts";
 
 export interface ServerViewOptions {
   /** Stores what is trusted. Default: in memory. */
@@ -184,4 +184,50 @@ function asShown(shown: HeldDefinition, held: readonly HeldDefinition[]): HeldDe
 function defaultHowTo({ server, name }: HeldDefinition): string {
   const what = name === "" ? JSON.stringify(server) : `${JSON.stringify(server)}, ${JSON.stringify(name)}`;
   return `To accept the change, call host.approveServer(${what}).`;
+}
+
+/** What connected servers say about their use, for the system message. */
+interface StatedInstructions {
+  readonly server: string;
+  readonly text: string;
+}
+
+/** What a set of servers offers. Each list, and the whole, is the same object until something in it changes. */
+export interface ServerViewSnapshot extends Required<SourceSnapshot> {
+  readonly servers: readonly ServerFeatures[];
+  readonly instructions: readonly StatedInstructions[];
+  readonly held: readonly HeldDefinition[];
+}
+
+const emptySnapshot: ServerViewSnapshot = Object.freeze({
+  servers: [],
+  tools: [],
+  skills: [],
+  prompts: [],
+  resources: [],
+  resourceTemplates: [],
+  instructions: [],
+  held: [],
+  diagnostics: [],
+});
+
+/** Combines what servers offer. A list with the same contents as before is the previous object. */
+function snapshotOf(servers: readonly ServerFeatures[], before: ServerViewSnapshot): ServerViewSnapshot {
+  if (sameList(before.servers, servers) === before.servers) return before;
+  const all = <T>(list: (offer: ServerFeatures) => readonly T[], known: readonly T[]): readonly T[] =>
+    sameList(known, servers.flatMap(list));
+  const instructions = servers.flatMap(({ name: server, instructions: text }) =>
+    text === undefined ? [] : [Object.freeze({ server, text })],
+  );
+  return Object.freeze({
+    servers: Object.freeze(servers),
+    tools: all((offer) => offer.tools, before.tools),
+    skills: all((offer) => offer.skills, before.skills),
+    prompts: all((offer) => offer.prompts, before.prompts),
+    resources: all((offer) => offer.resources, before.resources),
+    resourceTemplates: all((offer) => offer.resourceTemplates, before.resourceTemplates),
+    instructions: sameList(before.instructions, instructions, (a, b) => a.server === b.server && a.text === b.text),
+    held: all((offer) => offer.held, before.held),
+    diagnostics: all<Diagnostic>((offer) => offer.diagnostics, before.diagnostics),
+  });
 }

@@ -1,8 +1,15 @@
 import type { FetchLike, OAuthTokens } from "@modelcontextprotocol/client";
 import { explain } from "./auth-fetch.ts";
-import { type ClientIdentity, type Grant, isSameIssuer } from "./credentials.ts";
+import {
+  type Challenge,
+  type ClientIdentity,
+  configuredClient,
+  fetchFor,
+  type Grant,
+  isSameIssuer,
+  type OAuthTarget,
+} from "./credentials.ts";
 import { checkIssuer, discoverAuthorizationServer } from "./discover.ts";
-import { type Challenge, configuredClient, fetchFor, type OAuthTarget } from "./target.ts";
 
 export type Renewal =
   | { readonly kind: "renewed"; readonly grant: Grant }
