@@ -10,6 +10,7 @@ const names = [
   "reload",
   "memory",
   "load",
+  "scale",
   "watch",
   "calls",
   "blocking",

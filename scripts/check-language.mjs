@@ -15,7 +15,7 @@ const banned = new Map([
   [/\b(?:tell(?! the user\b)|tells|told|telling)\b/gi, "reports, notifies, emits, announces"],
   [/\b(?:nobody|somebody|whoever)\b/gi, "the user, the client, the caller, no client"],
   [/\bmend(?:s|ed|ing)?\b/gi, "fix"],
-  [/\b(?:goes|go|gone|going) on\b/gi, "continues, resumes"],
+  [/\b(?:goes|go(?! on this machine)|gone|going) on\b/gi, "continues, resumes"],
   [/\banew\b/gi, "again"],
   [/\bheed(?:s|ed|ing)?\b/gi, "respect"],
   [/\b(?:be|is|are|was) had\b/gi, "exists, is available"],

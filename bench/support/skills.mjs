@@ -24,6 +24,46 @@ export function writeSkills(root, count, form) {
   for (let index = 0; index < count; index++) writeSkill(root, index, form);
 }
 
+/**
+ * Writes skills of one SKILL.md each, as they are published: front matter of some fields, and headings, lists and code. They have 2 to
+ * 14 KB, and in two thirds of them a dash makes the text more than Latin-1.
+ */
+export function writeTextSkills(root, count, word = "written") {
+  for (let index = 0; index < count; index++) {
+    const name = skillName(index);
+    write(join(root, name), "SKILL.md", textSkill(name, index, word));
+  }
+}
+
+function textSkill(name, index, word) {
+  const dash = index % 3 === 0 ? "-" : "—";
+  const part = (at) => `## Step ${at}
+
+Look at the records of ledger ${index} ${dash} the ones that were ${word} last ${dash} and compare them with step ${at - 1}.
+
+- Prefer \`ledger list --order newest\` to reading the files.
+- State the number of records, and why each was left out.
+
+\`\`\`sh
+ledger list --number ${at} --format json > step-${at}.json
+\`\`\`
+`;
+  const parts = Array.from({ length: 6 + ((index * 7) % 36) }, (_, at) => part(at + 1));
+  return `---
+name: ${name}
+description: "Works with ledger ${index}: finds records, compares them and explains differences. Use it when a question names this ledger or one of its accounts."
+license: MIT
+allowed-tools: Read, Bash(ledger:*)
+metadata:
+  author: bench
+  version: 1.0.${index % 10}
+---
+
+# Ledger ${index}
+
+${parts.join("\n")}`;
+}
+
 export const skillName = (index) => `bench-skill-${String(index).padStart(5, "0")}`;
 export const toolName = (index, which) => `b${index}_${which}`;
 

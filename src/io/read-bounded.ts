@@ -22,12 +22,13 @@ type ReadBytes = Refusal | { readonly ok: true; readonly bytes: Uint8Array; read
 /**
  * Reads a regular file of limited size, synchronously, which is many times faster than a promise for small files. Pipes and
  * devices are refused without blocking. `FILE_MISSING`, `FILE_NOT_REGULAR`, `FILE_TOO_LARGE` or `FILE_UNREADABLE` are the other
- * failures. For a guarded file it returns the guard's answer.
+ * failures. For a guarded file it returns the guard's answer. `scratch`, for callers that drop the bytes before they read again: memory
+ * for a file that fits in it.
  */
-export function readTextFile(path: string, maxBytes: number, guard?: FileGuard): ReadFile {
+export function readTextFile(path: string, maxBytes: number, guard?: FileGuard, scratch?: Buffer): ReadFile {
   const guarded = guard?.read(path);
   if (guarded?.ok === true && guarded.bytes.length > maxBytes) return tooLarge(path, maxBytes);
-  const read: ReadBytes = guarded ?? readFileBytes(path, maxBytes);
+  const read: ReadBytes = guarded ?? readFileBytes(path, maxBytes, scratch);
   if (!read.ok) return read;
   const { stats } = read;
   const bytes = Buffer.from(read.bytes.buffer, read.bytes.byteOffset, read.bytes.byteLength);
@@ -44,8 +45,8 @@ export function readTextFile(path: string, maxBytes: number, guard?: FileGuard):
   };
 }
 
-/** Like `readFileText`, for binary files. */
-export function readFileBytes(path: string, maxBytes: number): ReadBytes {
+/** Like `readTextFile`, for binary files. */
+export function readFileBytes(path: string, maxBytes: number, scratch?: Buffer): ReadBytes {
   try {
     // Without O_NONBLOCK, opening a pipe blocks until it has a writer.
     const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
@@ -53,7 +54,7 @@ export function readFileBytes(path: string, maxBytes: number): ReadBytes {
       const stats = fstatSync(file);
       if (!stats.isFile())
         return refuse(path, "FILE_NOT_REGULAR", "This is not a regular file (a folder, pipe, socket or device). Use a file.");
-      const bytes = stats.size > maxBytes ? undefined : readAll(file, stats.size, maxBytes);
+      const bytes = stats.size > maxBytes ? undefined : readAll(file, stats.size, maxBytes, scratch);
       return bytes === undefined ? tooLarge(path, maxBytes) : { ok: true, bytes, stats };
     } finally {
       closeSync(file);
@@ -68,8 +69,8 @@ function tooLarge(path: string, maxBytes: number): Refusal {
 }
 
 // The reported size is a hint: the file may grow during the read, and files in /proc report 0.
-function readAll(file: number, expected: number, maxBytes: number): Buffer | undefined {
-  let buffer = Buffer.allocUnsafe(expected + 1);
+function readAll(file: number, expected: number, maxBytes: number, scratch?: Buffer): Buffer | undefined {
+  let buffer = scratch !== undefined && expected < scratch.length ? scratch.subarray(0, expected + 1) : Buffer.allocUnsafe(expected + 1);
   let length = 0;
   for (;;) {
     const read = readSync(file, buffer, length, buffer.length - length, null);

@@ -215,7 +215,7 @@ export const adviceCases: readonly AdviceCase[] = [
   },
   {
     code: "ADVICE_ABSOLUTE_PATH",
-    what: "a path in somebody's home",
+    what: "a path in a user's home folder",
     bad: sample(fine, "", "const notes = '/home/ada/notes.md';\nexport { notes };"),
     good: sample(fine, "", "const notes = 'notes.md';\nexport { notes };"),
     at: "'/home",
@@ -246,7 +246,7 @@ export const adviceCases: readonly AdviceCase[] = [
   },
   {
     code: "ADVICE_WRITE_UNANNOUNCED",
-    what: "a file written without telling the session",
+    what: "a file written without a notification of the session",
     bad: sample(
       "async ({ text }, { workingDirectory }) => { await writeFile(`${workingDirectory}/a.md`, text); return 'Wrote a.md.'; }",
       "",

@@ -72,7 +72,7 @@ test.each([
     "an error that is only logged",
     "() => { try { return 'Counted 3.'; } catch (error) { console.error(error.message); return 'It could not be counted.'; } }",
   ],
-  ["a message that is no error's", "() => { const answer = { message: 'Three words.' }; return `It says ${answer.message}`; }"],
+  ["a message of another object", "() => { const answer = { message: 'Three words.' }; return `It says ${answer.message}`; }"],
   ["a handler that always throws", "() => { throw new Error('Not today.'); }"],
   ["a handler from elsewhere", "handle", "import { handle } from './_handle.ts';"],
   [

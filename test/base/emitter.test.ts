@@ -29,7 +29,7 @@ test("one function added twice has two lives, and a listener may leave while it 
   expect({ seen, has: emitter.has("x") }).toEqual({ seen: ["one", "one"], has: false });
 });
 
-test("a snapshot store tells subscribers after the new snapshot is there, and says nothing when nothing changed", () => {
+test("a snapshot store notifies subscribers after it holds the new snapshot, and only of changes", () => {
   const store = new SnapshotStore<readonly string[]>(["a"], () => {});
   const seen: unknown[] = [];
   using _subscription = store.subscribe((snapshot) => seen.push([snapshot, snapshot === store.current]));

@@ -91,7 +91,7 @@ test.each([
   expect(findHidden(withoutHidden(text))).toBeUndefined();
 });
 
-test("tells how many there are, which ones, and where the first is", () => {
+test("reports the number of hidden characters, which ones, and the position of the first", () => {
   const found = findHidden("ab\u202ecd\u200b\u200b");
   expect(found).toEqual({ count: 3, offset: 2, characters: ["U+202E", "U+200B"] });
   expect(hiddenWords(found!)).toBe("3 hidden characters (U+202E, U+200B)");

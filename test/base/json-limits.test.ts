@@ -45,7 +45,7 @@ test("the values of a text are counted, in whatever pieces it comes", () => {
   );
 });
 
-test("a text with more values than may be parsed is told from a long text", () => {
+test("a text with more values than may be parsed is distinguished from a long text", () => {
   expect(
     hasTooManyValues(
       Buffer.from(

@@ -48,7 +48,7 @@ test("aborts the signal of a job that a newer one replaces, and not of the newer
   expect(signals[1]?.aborted).toBe(false);
 });
 
-test("reports what a job throws and goes on with the lane", async () => {
+test("reports the error of a job and continues with the lane", async () => {
   const errors: string[] = [];
   const queue = new KeyedQueue((error, key) => errors.push(`${key}: ${error.message}`));
   const ran: string[] = [];

@@ -32,7 +32,7 @@ test("closes what arrives after the end, and waits for that", async () => {
   await failing;
 });
 
-test("tells what is being opened that the owner has closed", async () => {
+test("aborts a pending open when the owner closes", async () => {
   const life = createLifetime();
   const opening = life.open(
     (signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),

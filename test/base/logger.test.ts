@@ -51,7 +51,7 @@ test("never throws, whatever is logged and whatever the sink does", () => {
   expect(() => logInto([], "debug").info("x", { big: 1n })).not.toThrow();
 });
 
-test("counts of tokens and the number of a request are no secrets", () => {
+test("counts of tokens and the number of a request are not redacted", () => {
   const frame = { params: { _meta: { progressToken: 7 }, maxTokens: 100 }, usage: { outputTokens: 3 }, refreshTokens: ["r"], token: 5 };
   expect(redact(frame)).toEqual({ ...frame, refreshTokens: "[redacted]", token: "[redacted]" });
 });

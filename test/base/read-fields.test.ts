@@ -24,7 +24,7 @@ describe("what is wrong with a field", () => {
     [{ output: { to: { folder: "a" } } }, "output.to.folder is not one of the fields of output.to: folders."],
     [{ output: [] }, "output must be an object."],
     [3, "test options must be an object."],
-  ])("%j is told with the whole way to it", (value, message) => {
+  ])("the error about %j contains its full path", (value, message) => {
     expect(() => read(value)).toThrow(expect.objectContaining({ code: "TEST_OPTIONS", message }));
   });
 

@@ -33,7 +33,7 @@ test("does not count the time of work in this process, where only waiting counts
   await expect(waitFor(never, { milliseconds: 30, countsWaiting: true, expired })).rejects.toThrow("too late");
 });
 
-test("drops the failure of work that nobody waits for any more", async () => {
+test("ignores the failure of work after its wait has ended", async () => {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);
   process.on("unhandledRejection", note);
@@ -48,7 +48,7 @@ test("drops the failure of work that nobody waits for any more", async () => {
   expect(unhandled).toEqual([]);
 });
 
-test("tells whether work settles in time, however it does", async () => {
+test("returns whether work settles in time, fulfilled or rejected", async () => {
   expect(await settlesWithin(Promise.resolve(), 10_000)).toBe(true);
   expect(await settlesWithin(Promise.reject(new Error("bad")), 10_000)).toBe(true);
   expect(await settlesWithin(never, 1)).toBe(false);

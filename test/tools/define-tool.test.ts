@@ -148,10 +148,10 @@ describe("the types of a handler's arguments", () => {
 
 describe("the result of defineTool", () => {
   test("defineTool returns a frozen value that spreads and prints as a plain object", () => {
-    const defined = defineTool("now", { description: "Tells the time.", handler: () => 1 });
+    const defined = defineTool("now", { description: "Returns the time.", handler: () => 1 });
     expect(Object.isFrozen(defined)).toBe(true);
     expect(Object.keys(defined)).toEqual(["name", "description", "handler"]);
-    expect(JSON.stringify(defined)).toBe('{"name":"now","description":"Tells the time."}');
+    expect(JSON.stringify(defined)).toBe('{"name":"now","description":"Returns the time."}');
     expect(isToolLike({ ...defined, name: "then" })).toBe(true);
   });
 

@@ -242,14 +242,17 @@ interface Reading {
   readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
-  /** `stats`: the state of the file before it was read, where known. */
+  /** The bytes are valid during the call. `stats`: the state of the file before it was read, where known. */
   seen(file: string, bytes: Uint8Array, stats?: Stats): void;
 }
+
+// Thousands of short-lived buffers cost more time and memory than the files.
+const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** The text of a file of the skill; undefined, with a diagnostic, if it cannot be read. */
 function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): string | undefined {
   files.add(file);
-  const read = readTextFile(file, maxBytes, guard);
+  const read = readTextFile(file, maxBytes, guard, scratch);
   if (!read.ok) {
     diagnostics.push(read.diagnostic);
     return undefined;

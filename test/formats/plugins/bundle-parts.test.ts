@@ -158,7 +158,7 @@ describe("a marketplace file", () => {
     ]);
   });
 
-  test("an entry with a part of the wrong type is passed over, at its place", () => {
+  test("an entry with a part of the wrong type is ignored, with a diagnostic at its place", () => {
     const { marketplace, diagnostics } = parse({ name: "m", plugins: [{ name: "p", source: "./", skills: 7 }] });
     expect(marketplace?.plugins).toEqual([]);
     expect(diagnostics.map(({ code, range }) => [code, range !== undefined])).toEqual([
