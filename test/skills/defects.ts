@@ -260,7 +260,7 @@ export const defects: Record<string, Defect> = {
     tools: ["works"],
     says: /underscore/,
   },
-  "a module whose default export is no tool": {
+  "a module whose default export is not a tool": {
     files: { ...other, "tools/x.ts": "export default 42;\n" },
     code: "MODULE_NOT_A_TOOL",
     at: "tools/x.ts",

@@ -20,7 +20,7 @@ const skill = {
     handler: { command: "node" },
   }),
   "s/tools/greet.mjs": `import { defineTool } from "skillhost";
-export default defineTool("greet", { description: "Greets somebody by name.${odd}", handler: () => "hi" });`,
+export default defineTool("greet", { description: "Greets a user by name.${odd}", handler: () => "hi" });`,
 };
 
 test("the texts of a skill contain no hidden characters for the model, and each place is reported at load", async () => {

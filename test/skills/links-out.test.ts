@@ -10,7 +10,7 @@ import { findInstructionFiles, instructionPlaces } from "../../src/session/promp
 import { load } from "../plugin-host/bundle-kit.ts";
 import { openKit, put, skillMd, tempFolder, toolSource } from "./kit.ts";
 
-const planted = "planted-secret-of-somebody";
+const planted = "planted-secret-of-a-user";
 
 /** File formats that are read in a skill, and what a stolen file contains in that format. */
 const ofSkills: Readonly<Record<string, { readonly content: string; readonly files: Readonly<Record<string, string>> }>> = {

@@ -58,8 +58,8 @@ describe("the built-in tools", () => {
     for (const [index, [tool, args, text]] of calls.entries()) {
       served.says(calling(tool, args, `call-${index}`), "So.");
       await client.say(sessionId, tool);
-      const told = served.asked.messages.findLast(({ role }: Json) => role === "tool").content;
-      expect(told, tool).toEqual(typeof text === "string" ? text : expect.stringMatching(text));
+      const result = served.asked.messages.findLast(({ role }: Json) => role === "tool").content;
+      expect(result, tool).toEqual(typeof text === "string" ? text : expect.stringMatching(text));
     }
     const asked = client.events.filter(({ event }) => event.type === "permission.requested").map(({ event }) => event.data);
     for (const [index, [, , , request]] of calls.entries()) {
@@ -83,13 +83,13 @@ test("a client's preMcpToolCall hook says which _meta goes to a server", async (
     inputs.push(input);
     return metaToUse === undefined ? {} : { output: { metaToUse } };
   });
-  const told: string[] = [];
+  const results: string[] = [];
   for (const meta of [{ trace: 1 }, null, undefined]) {
     metaToUse = meta;
     served.says(calling("box-echo", { text: "hey" }), "Done.");
     await client.say(sessionId, "Call it");
-    told.push(served.asked.messages.findLast(({ role }: Json) => role === "tool").content);
+    results.push(served.asked.messages.findLast(({ role }: Json) => role === "tool").content);
   }
-  expect(told).toEqual(['{"text":"hey"} with {"trace":1}', '{"text":"hey"} with {}', '{"text":"hey"} with {}']);
+  expect(results).toEqual(['{"text":"hey"} with {"trace":1}', '{"text":"hey"} with {}', '{"text":"hey"} with {}']);
   expect(inputs[0]).toMatchObject({ serverName: "box", toolName: "echo", arguments: { text: "hey" }, toolCallId: "call-1" });
 });

@@ -102,7 +102,7 @@ test("a command that is still attached keeps the session from being idle until i
   served.says(bash("async"), "It runs.");
   await client.say(sessionId, "Go");
   served.says(bash("sync"), "It runs, too.");
-  await client.request("session.send", { sessionId, prompt: "Go on" });
+  await client.request("session.send", { sessionId, prompt: "Continue" });
   await client.eventually(() => (client.count("assistant.idle") === 2 ? true : undefined));
   expect(await client.request("session.metadata.activity", { sessionId })).toEqual({ abortable: false, hasActiveWork: true });
   expect(client.count("session.idle")).toBe(1);

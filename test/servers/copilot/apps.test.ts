@@ -181,7 +181,7 @@ describe("the prompt of an agent", () => {
     expect(served.asked.messages[0].content).toContain("Never rhyme.");
     await client.request("session.agent.setPrompt", { sessionId, id: "explore", prompt: "Look twice." });
     expect(served.server.sessions.get(sessionId)?.session.config.agents.all.get("explore")?.prompt).toBe("Look twice.");
-    expect((await client.refusal("session.agent.setPrompt", { sessionId, id: "nobody", prompt: "x" })).message).toContain("no agent");
+    expect((await client.refusal("session.agent.setPrompt", { sessionId, id: "missing", prompt: "x" })).message).toContain("no agent");
   });
 });
 
@@ -206,7 +206,7 @@ describe("resources of one of several servers", () => {
       for (const [serverName, uri] of [
         ["alpha", "ui://beta"],
         ["beta", "ui://alpha"],
-        ["alpha", "ui://nobody"],
+        ["alpha", "ui://missing"],
       ] as const)
         expect((await client.refusal(method, { sessionId, serverName, uri })).message).toContain(uri);
     },

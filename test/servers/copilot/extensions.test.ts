@@ -12,8 +12,8 @@ const sdk = fileURLToPath(new URL("../../fixtures/extension-sdk", import.meta.ur
 const head = `import { joinSession } from "@github/copilot-sdk/extension";\n`;
 
 /** An extension with one tool, which says something. */
-function telling(tool: string, says: string, more = ""): string {
-  const definition = `{ name: "${tool}", description: "Tells.", skipPermission: true, parameters: { type: "object" }, handler: () => ${says} }`;
+function extensionSource(tool: string, says: string, more = ""): string {
+  const definition = `{ name: "${tool}", description: "Returns a text.", skipPermission: true, parameters: { type: "object" }, handler: () => ${says} }`;
   return `${head}await joinSession({ tools: [${definition}], ${more} });\n`;
 }
 
@@ -64,7 +64,8 @@ async function open(
     client,
     sessionId,
     list,
-    until: (wanted) => client.eventually(() => client.events.find((told) => told.sessionId === sessionId && isWanted(wanted)(told.event))),
+    until: (wanted) =>
+      client.eventually(() => client.events.find((received) => received.sessionId === sessionId && isWanted(wanted)(received.event))),
     async call(tool) {
       served.says(calling(tool, { city: "Oslo" }), "Done.");
       await client.say(sessionId, "Go.");
@@ -75,7 +76,9 @@ async function open(
 
 describe("extensions of a session", () => {
   test("are started beside it, attach over their own stdio, and answer the model's calls", async () => {
-    const { client, list, until, call, sessionId } = await open({ one: telling("one_tool", `"from " + process.env.SESSION_ID.length`) });
+    const { client, list, until, call, sessionId } = await open({
+      one: extensionSource("one_tool", `"from " + process.env.SESSION_ID.length`),
+    });
     await until({ "project:one": "running" });
     expect(await list()).toEqual([{ id: "project:one", name: "one", source: "project", status: "running", pid: expect.any(Number) }]);
     expect(await call("one_tool")).toBe(`from ${sessionId.length}`);
@@ -83,7 +86,7 @@ describe("extensions of a session", () => {
   });
 
   test("are off unless a client wants them", async () => {
-    const { client, sessionId, list } = await open({ one: telling("one_tool", `"1"`) }, { create: { requestExtensions: false } });
+    const { client, sessionId, list } = await open({ one: extensionSource("one_tool", `"1"`) }, { create: { requestExtensions: false } });
     expect(await list()).toEqual([]);
     await client.request("session.extensions.reload", { sessionId });
     expect((await client.refusal("session.extensions.enable", { sessionId, id: "project:one" })).message).toContain(
@@ -96,7 +99,7 @@ describe("extensions of a session", () => {
     process.env["SECRET_OF_THE_HOST"] = "s3cret";
     onTestFinished(() => void delete process.env["SECRET_OF_THE_HOST"]);
     const names = `JSON.stringify([process.env.SECRET_OF_THE_HOST ?? "none", Number(process.env.COPILOT_EXTENSION_PARENT_PID) === process.ppid, process.cwd()])`;
-    const { served, client, until, call } = await open({ one: telling("env_tool", names) });
+    const { served, client, until, call } = await open({ one: extensionSource("env_tool", names) });
     const { capabilities } = await client.request("session.create", {
       requestExtensions: true,
       extensionSdkPath: sdk,
@@ -109,8 +112,8 @@ describe("extensions of a session", () => {
 
   test("the tools of a crashed extension are removed: its pending call fails, and the session continues", async () => {
     const { client, until, call, list, sessionId, served } = await open({
-      bad: telling("crash_tool", `{ console.error("It broke."); process.exit(3); }`),
-      good: telling("good_tool", `"still here"`),
+      bad: extensionSource("crash_tool", `{ console.error("It broke."); process.exit(3); }`),
+      good: extensionSource("good_tool", `"still here"`),
     });
     await until({ "project:bad": "running", "project:good": "running" });
     await call("crash_tool");
@@ -126,13 +129,13 @@ describe("extensions of a session", () => {
 
   test("a reload finds and starts edited and added extensions, and stops removed ones", async () => {
     const { served, client, until, call, list, sessionId } = await open({
-      one: telling("one_tool", `"before"`),
-      two: telling("two_tool", `"two"`),
+      one: extensionSource("one_tool", `"before"`),
+      two: extensionSource("two_tool", `"two"`),
     });
     await until({ "project:one": "running", "project:two": "running" });
     const [{ pid }] = await list();
-    served.write(".github/extensions/one/extension.mjs", telling("one_tool", `"after"`));
-    served.write(".github/extensions/three/extension.mjs", telling("three_tool", `"three"`));
+    served.write(".github/extensions/one/extension.mjs", extensionSource("one_tool", `"after"`));
+    served.write(".github/extensions/three/extension.mjs", extensionSource("three_tool", `"three"`));
     rmSync(join(served.folder, ".github/extensions/two"), { recursive: true });
     await client.request("session.extensions.reload", { sessionId });
     expect(statuses(await list())).toEqual({ "project:one": "running", "project:three": "running" });
@@ -142,7 +145,7 @@ describe("extensions of a session", () => {
   });
 
   test("can be switched off and on again for a session", async () => {
-    const { client, until, call, list, sessionId } = await open({ one: telling("one_tool", `"one"`) });
+    const { client, until, call, list, sessionId } = await open({ one: extensionSource("one_tool", `"one"`) });
     await until({ "project:one": "running" });
     await client.request("session.extensions.disable", { sessionId, id: "project:one" });
     expect(statuses(await list())).toEqual({ "project:one": "disabled" });
@@ -158,8 +161,8 @@ describe("extensions of a session", () => {
 
   test("of the project shadow those of the user; a tool of a client wins over one of an extension", async () => {
     const { client, until, call, list, sessionId } = await open(
-      { same: telling("same_tool", `"of the project"`), rival: telling(weather.name, `"of the extension"`) },
-      { user: { same: telling("same_tool", `"of the user"`), own: telling("own_tool", `"of the user"`) } },
+      { same: extensionSource("same_tool", `"of the project"`), rival: extensionSource(weather.name, `"of the extension"`) },
+      { user: { same: extensionSource("same_tool", `"of the user"`), own: extensionSource("own_tool", `"of the user"`) } },
     );
     await until({ "project:rival": "running", "project:same": "running", "user:own": "running" });
     expect((await list()).map(({ id }: Json) => id)).toEqual(["project:rival", "project:same", "user:own"]);
@@ -174,7 +177,10 @@ describe("extensions of a session", () => {
   });
 
   test("of two extensions with the same tool name, one runs and the other fails with the reason", async () => {
-    const { client, list, call } = await open({ a: telling("taken", `"a"`), b: telling("taken", `"b"`).replace("Tells.", "Tells more.") });
+    const { client, list, call } = await open({
+      a: extensionSource("taken", `"a"`),
+      b: extensionSource("taken", `"b"`).replace("Returns a text.", "Returns another text."),
+    });
     await expect.poll(async () => (await list()).map(({ status }: Json) => status).sort()).toEqual(["failed", "running"]);
     const [{ id: winner }] = (await list()).filter(({ status }: Json) => status === "running");
     expect((await client.event("session.warning")).data["message"]).toContain("taken");
@@ -182,7 +188,7 @@ describe("extensions of a session", () => {
   });
 
   test("that never join fail and leave the others alone", async () => {
-    const first = telling("taken", `"first"`);
+    const first = extensionSource("taken", `"first"`);
     const { client, until, call } = await open({ a: first, b: `setTimeout(() => {}, 60_000);\nprocess.stdout.end();\n` });
     await until({ "project:a": "running", "project:b": "failed" });
     expect((await client.event("session.warning")).data["message"]).toContain('Extension "project:b" failed');
@@ -191,7 +197,7 @@ describe("extensions of a session", () => {
 
   test("hooks of extensions run, and their denials apply", async () => {
     const hooks = `hooks: { preToolUse: ({ toolName }) => (toolName === "${weather.name}" ? { permissionDecision: "deny", permissionDecisionReason: "Not today." } : undefined) }`;
-    const { served, client, until, call, sessionId } = await open({ guard: telling("guard_tool", `"x"`, hooks) });
+    const { served, client, until, call, sessionId } = await open({ guard: extensionSource("guard_tool", `"x"`, hooks) });
     await until({ "project:guard": "running" });
     client.serve({ [weather.name]: () => "sunny" });
     await client.request("session.tools.set", { sessionId, tools: [{ ...weather, skipPermission: true }] });
@@ -202,7 +208,7 @@ describe("extensions of a session", () => {
   });
 
   test("end with the session, and do not keep it", async () => {
-    const { served, client, until, list, sessionId } = await open({ one: telling("one_tool", `"one"`) });
+    const { served, client, until, list, sessionId } = await open({ one: extensionSource("one_tool", `"one"`) });
     await until({ "project:one": "running" });
     const [{ pid }] = await list();
     await client.request("session.destroy", { sessionId });
@@ -211,9 +217,9 @@ describe("extensions of a session", () => {
   });
 
   test("join no other session, and are refused variables of the host that they ask for", async () => {
-    const stray = telling("x_tool", `"x"`).replace("await joinSession", `process.env.SESSION_ID = "other";\nawait joinSession`);
-    const asking = telling("y_tool", `"y"`, `requestedEnvironmentVariables: ["A_TOKEN", "PATH", "UNSET_NAME"]`);
-    const modest = telling("z_tool", `"z"`, `requestedEnvironmentVariables: ["PATH", "UNSET_NAME"]`);
+    const stray = extensionSource("x_tool", `"x"`).replace("await joinSession", `process.env.SESSION_ID = "other";\nawait joinSession`);
+    const asking = extensionSource("y_tool", `"y"`, `requestedEnvironmentVariables: ["A_TOKEN", "PATH", "UNSET_NAME"]`);
+    const modest = extensionSource("z_tool", `"z"`, `requestedEnvironmentVariables: ["PATH", "UNSET_NAME"]`);
     const { client, until } = await open({ asking, modest, stray }, { environment: { A_TOKEN: "t", PATH: "/bin" } });
     await until({ "project:asking": "failed", "project:modest": "running", "project:stray": "failed" });
     const said = client.events

@@ -60,12 +60,12 @@ describe("reading frames", () => {
   test.each([
     ["no length", "Content-Type: json\r\n\r\n{}", "lost: A header has no Content-Length."],
     ["a negative length", "Content-Length: -5\r\n\r\n{}", "lost: Content-Length is not a single integer."],
-    ["a length that is no number", "Content-Length: 1e3\r\n\r\n{}", "lost: Content-Length is not a single integer."],
+    ["a length that is not a number", "Content-Length: 1e3\r\n\r\n{}", "lost: Content-Length is not a single integer."],
     ["a length of many digits", `Content-Length: ${"9".repeat(40)}\r\n\r\n{}`, "lost: Content-Length is not a single integer."],
     ["two lengths", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "lost: Content-Length is not a single integer."],
-    ["a line that is no header", "hello there\r\n\r\n{}", "lost: A header line does not have the form name: value."],
+    ["a line that is not a header", "hello there\r\n\r\n{}", "lost: A header line does not have the form name: value."],
     ["a header without end", "x".repeat(9_000), "lost: A header is longer than 8192 bytes."],
-  ])("%s ends the reading, since nothing after it can be told apart", (_what, text, fault) => {
+  ])("%s ends the reading, since later messages cannot be found", (_what, text, fault) => {
     const { faults, messages } = read(text, frame({ method: "ping" }));
     expect([faults, messages]).toEqual([[fault], []]);
   });

@@ -112,11 +112,11 @@ describe("going back", () => {
     served.says("One.", "Fresh.");
     await client.say(sessionId, "first");
     const before = client.count("session.idle");
-    expect(await client.request("session.history.clearContext", { sessionId, prompt: "anew" })).toEqual({ messagesCleared: 2 });
+    expect(await client.request("session.history.clearContext", { sessionId, prompt: "again" })).toEqual({ messagesCleared: 2 });
     await client.eventually(() => (client.count("session.idle") > before ? true : undefined));
     expect(texts()).toHaveLength(1);
-    expect(texts()[0]).toContain("anew");
-    expect((await client.event("session.context_cleared")).data).toEqual({ messagesCleared: 2, initialMessage: "anew" });
+    expect(texts()[0]).toContain("again");
+    expect((await client.event("session.context_cleared")).data).toEqual({ messagesCleared: 2, initialMessage: "again" });
   });
 });
 

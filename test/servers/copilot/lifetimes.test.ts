@@ -11,7 +11,7 @@ let served: Served;
 
 afterEach(() => served?.[Symbol.asyncDispose]());
 
-/** Rejections that nobody handles while the test runs. */
+/** Unhandled rejections during the test. */
 function unhandled(): unknown[] {
   const reasons: unknown[] = [];
   const note = (reason: unknown): void => void reasons.push(reason);
@@ -38,7 +38,7 @@ function wirePair(): { readonly wire: Wire; readonly client: TestClient } {
 }
 
 describe("a request to a client", () => {
-  test("settles when its signal fires, whether or not the client heeds that", async () => {
+  test("a request settles when its signal fires, even if the client ignores the cancellation", async () => {
     const { wire, client } = wirePair();
     let isAsked = (): void => {};
     const asked = new Promise<void>((resolve) => {

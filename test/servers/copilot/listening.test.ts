@@ -106,9 +106,9 @@ describe("before a client has given the token", () => {
   });
 
   test.each([
-    ["that nobody answers", frame({ method: "told", params: { text: "x".repeat(1_000) } })],
+    ["without an answer", frame({ method: "note", params: { text: "x".repeat(1_000) } })],
     ["that cannot be read", "Content-Length: 1\r\n\r\n{"],
-  ])("messages %s do not go on for ever", async (_name, message) => {
+  ])("unlimited messages %s end the connection", async (_name, message) => {
     const { socket, text } = open();
     socket.write(message.repeat(Math.ceil(70_000 / message.length)));
     await once(socket, "close");
@@ -129,7 +129,7 @@ describe("before a client has given the token", () => {
 
 describe("many connections", () => {
   test(
-    "that say nothing keep nobody out, and nobody in them is cut off",
+    "silent connections neither prevent new ones nor end established ones",
     async () => {
       const early = await admitted();
       const silent = await crowd(600);

@@ -6,7 +6,7 @@ let served: Served;
 
 afterEach(() => served?.[Symbol.asyncDispose]());
 
-/** A server that takes the tokens of this list, whoever issued them. */
+/** A server that accepts the tokens of this list from any issuer. */
 async function vault(taken: readonly string[]): Promise<{ server: FakeProtectedServer; authorization: FakeAuthorizationServer }> {
   const authorization = await FakeAuthorizationServer.start();
   const server = await FakeProtectedServer.start(authorization);

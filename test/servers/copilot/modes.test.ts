@@ -256,7 +256,7 @@ describe("options", () => {
     await client.say(sessionId, "Hi.");
     await client.request("session.model.switchTo", { sessionId, modelId: "n", reasoningEffort: "high" });
     await client.say(sessionId, "Hi.");
-    const told = client.events.filter(({ event }) => event.type === "session.model_change").map(({ event }) => event.data);
-    expect(told).toEqual([{ newModel: "m" }, { newModel: "n", previousModel: "m", reasoningEffort: "high" }]);
+    const changes = client.events.filter(({ event }) => event.type === "session.model_change").map(({ event }) => event.data);
+    expect(changes).toEqual([{ newModel: "m" }, { newModel: "n", previousModel: "m", reasoningEffort: "high" }]);
   });
 });

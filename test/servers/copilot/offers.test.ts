@@ -54,7 +54,7 @@ describe("skills", () => {
     ]);
     await client.request("session.skills.enable", { sessionId, name: "gamma" });
     await client.request("session.skills.disable", { sessionId, name: "alpha" });
-    expect(await client.request("session.skills.enable", { sessionId, name: "nobody" })).toBe(null);
+    expect(await client.request("session.skills.enable", { sessionId, name: "missing" })).toBe(null);
     expect((await list()).map(({ name, enabled }: Json) => [name, enabled])).toEqual([
       ["alpha", false],
       ["beta", true],
@@ -262,7 +262,7 @@ describe("agents", () => {
     await client.say(sessionId, "Hi");
     expect(names()).toContain("other");
     expect(await client.request("session.agent.select", { sessionId, name: "free" })).toMatchObject({ agent: { name: "free" } });
-    expect((await client.refusal("session.agent.select", { sessionId, name: "nobody" })).message).toContain("nobody");
+    expect((await client.refusal("session.agent.select", { sessionId, name: "missing" })).message).toContain("missing");
     expect(await client.request("agents.discover")).toEqual({ agents: [] });
     expect(await client.request("agents.getDiscoveryPaths")).toEqual({ paths: [] });
   });
@@ -333,7 +333,7 @@ describe("what a session keeps", () => {
     await client.request("sessions.close", { sessionId: "aa-1" });
     const pruned = await client.request("sessions.pruneOld", { olderThanDays: -1, dryRun: true });
     expect(pruned).toMatchObject({ dryRun: true, deleted: [], candidates: ["aa-1"] });
-    const { freedBytes } = await client.request("sessions.bulkDelete", { sessionIds: ["aa-1", "aa-2", "../x", "nobody"] });
+    const { freedBytes } = await client.request("sessions.bulkDelete", { sessionIds: ["aa-1", "aa-2", "../x", "missing"] });
     expect(Object.keys(freedBytes)).toEqual(["aa-1", "aa-2"]);
     expect((await client.request("sessions.list", {})).sessions.map(({ sessionId }: Json) => sessionId)).toEqual(["bb-1"]);
   });

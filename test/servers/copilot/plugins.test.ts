@@ -78,7 +78,7 @@ describe("plugins that a client installs", () => {
     expect(await skillsOfNewSession(client)).toEqual(["whistle"]);
     expect(await client.request("plugins.update", { name: "piccolo" })).toMatchObject({ previousVersion: "0.2.0", newVersion: "0.2.0" });
     expect(existsSync(join(served.folder, "market/piccolo/plugin.json"))).toBe(false);
-    // Without a list a folder that has no manifest is no plugin.
+    // Without a list, a folder that has no manifest is not a plugin.
     const { message } = await client.refusal("plugins.install", { source: join(served.folder, "market/piccolo") });
     expect(message).toContain("no manifest");
   });
@@ -189,7 +189,7 @@ describe("plugins that a client installs", () => {
   test.each([
     ["what lies in a repository", { source: "acme/far" }, "Clone the repository"],
     ["what is not there", { source: "./nowhere" }, "does not exist"],
-    ["a folder that is no plugin", { source: "src/plain" }, "cannot be installed"],
+    ["a folder that is not a plugin", { source: "src/plain" }, "cannot be installed"],
     ["a marketplace that was not added", { source: "drum@fair" }, 'Marketplace "fair" does not exist'],
   ])("are refused for %s, and nothing is left behind", async (_what, params, message) => {
     const client = await connected();

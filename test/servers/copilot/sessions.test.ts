@@ -55,7 +55,7 @@ describe("sessions", () => {
     expect((await client.refusal("session.create", { sessionId: "../../etc" })).message).toContain("sessionId");
     expect((await client.refusal("session.create", { sessionId: 7 })).code).toBe(-32602);
     expect((await client.refusal("session.create", { availableTools: ["*"] })).message).toContain("availableTools");
-    expect((await client.refusal("session.resume", { sessionId: "nobody" })).message).toContain("nobody");
+    expect((await client.refusal("session.resume", { sessionId: "missing" })).message).toContain("missing");
   });
 
   test("a turn emits its events in order, and the recorded ones form a chain", async () => {
@@ -190,7 +190,7 @@ describe("several clients in one session", () => {
     await two.request("session.resume", {
       sessionId,
       requestPermission: false,
-      tools: [{ name: "get_time", description: "Tells the time." }],
+      tools: [{ name: "get_time", description: "Returns the time." }],
     });
     served.says(calling("get_time"), "Noon.");
     const done = one.say(sessionId, "What time is it?");
@@ -352,8 +352,10 @@ describe("a slow reader", () => {
     for (let count = 0; count < 10_000; count++) session.events.append("session.info", { infoType: "count", message: String(count) });
     const last = await client.event("session.info", ({ data }) => data["message"] === "9999");
     expect(last.type).toBe("session.info");
-    const told = client.events.filter(({ event }) => event.data["infoType"] === "count").map(({ event }) => Number(event.data["message"]));
-    expect(told).toEqual(Array.from({ length: 10_000 }, (_value, index) => index));
+    const counts = client.events
+      .filter(({ event }) => event.data["infoType"] === "count")
+      .map(({ event }) => Number(event.data["message"]));
+    expect(counts).toEqual(Array.from({ length: 10_000 }, (_value, index) => index));
   });
 
   test("that is far behind is spared what is only news of the moment", async () => {

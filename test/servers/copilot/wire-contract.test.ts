@@ -257,7 +257,7 @@ describe("results and events", () => {
     const client = await served.connect();
     const sessionId = await client.create({ mcpServers: { none: { command: join(served.folder, "no-such-program") } } });
     const { servers } = await client.request("session.mcp.list", { sessionId });
-    const told = (await client.event("session.mcp_servers_loaded")).data["servers"];
-    expect([servers[0].source, (told as Json)[0].source]).toEqual(["user", "user"]);
+    const loaded = (await client.event("session.mcp_servers_loaded")).data["servers"];
+    expect([servers[0].source, (loaded as Json)[0].source]).toEqual(["user", "user"]);
   });
 });

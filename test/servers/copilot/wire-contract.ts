@@ -46,7 +46,7 @@ export interface WireContract {
   /** The methods that a client may call. */
   readonly methods: readonly string[];
   result(method: string, value: unknown): string | undefined;
-  /** What a client is asked or told. */
+  /** The problem of a request or notification to a client. */
   request(method: string, params: unknown): string | undefined;
   event(event: unknown): string | undefined;
 }
@@ -61,7 +61,7 @@ let contract: SchemaContract | undefined;
 
 /**
  * What we send beyond the contract. SDKs drop fields that they do not know, but a field that stands here by mistake is one
- * that nobody reads: each has its reason.
+ * that no client reads: each has its reason.
  */
 const beyond: Readonly<Record<string, readonly string[]>> = {
   // Which contract of the tools a client has seen.

@@ -25,7 +25,7 @@ export interface ServedOptions {
   readonly script?: ModelScript;
 }
 
-/** A server over a host in a folder of its own, with a model that says what it is told to. */
+/** A server over a host in its own folder, with a model that gives scripted answers. */
 export class Served implements AsyncDisposable {
   readonly folder: string;
   readonly model: ScriptedModel;
@@ -128,13 +128,13 @@ export class TestClient {
     this.toServer = toServer;
     this.#violations = violations;
     this.connection = createMessageConnection(new StreamMessageReader(fromServer), new StreamMessageWriter(toServer));
-    this.connection.onNotification("session.event", (told: { sessionId: string; event: SessionEvent }) => {
-      this.#note(loadContract()?.event(told.event));
-      this.events.push(told);
+    this.connection.onNotification("session.event", (received: { sessionId: string; event: SessionEvent }) => {
+      this.#note(loadContract()?.event(received.event));
+      this.events.push(received);
       for (const look of [...this.#waiting]) look();
     });
-    this.connection.onNotification("session.lifecycle", (told: { type: string; sessionId: string }) => {
-      this.lifecycle.push(told);
+    this.connection.onNotification("session.lifecycle", (received: { type: string; sessionId: string }) => {
+      this.lifecycle.push(received);
       for (const look of [...this.#waiting]) look();
     });
     this.closed = new Promise((resolve) => this.connection.onClose(() => resolve()));
@@ -181,7 +181,7 @@ export class TestClient {
     return this.eventually(() => this.events.find(({ event }) => event.type === type && fits(event))?.event);
   }
 
-  /** The first value that is not undefined, looked for whenever something was told. */
+  /** The first value that is not undefined, checked after every notification. */
   eventually<T>(look: () => T | undefined): Promise<T> {
     return new Promise((resolve) => {
       const attempt = (): void => {
@@ -203,7 +203,8 @@ export class TestClient {
   }
 
   count(type: string, sessionId?: string): number {
-    return this.events.filter((told) => told.event.type === type && (sessionId === undefined || told.sessionId === sessionId)).length;
+    return this.events.filter((received) => received.event.type === type && (sessionId === undefined || received.sessionId === sessionId))
+      .length;
   }
 
   types(): readonly string[] {
@@ -212,11 +213,11 @@ export class TestClient {
 
   /** Answers every permission, and calls of tools by name. */
   serve(tools: Readonly<Record<string, (args: Json) => unknown>> = {}): void {
-    this.connection.onNotification("session.event", (told: { sessionId: string; event: SessionEvent }) => {
-      this.#note(loadContract()?.event(told.event));
-      this.events.push(told);
+    this.connection.onNotification("session.event", (received: { sessionId: string; event: SessionEvent }) => {
+      this.#note(loadContract()?.event(received.event));
+      this.events.push(received);
       for (const look of [...this.#waiting]) look();
-      void this.#answer(told.sessionId, told.event, tools);
+      void this.#answer(received.sessionId, received.event, tools);
     });
   }
 
@@ -253,7 +254,7 @@ const minimal = {
 /** A tool as clients declare it. */
 export const weather = {
   name: "get_weather",
-  description: "Tells the weather of a city.",
+  description: "Returns the weather of a city.",
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
 } as const;
 

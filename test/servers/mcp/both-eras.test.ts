@@ -21,7 +21,7 @@ const tools = toolModule(`[
   defineTool("draw", { description: "Draws.", handler: () => ({ textResultForLlm: "A dot.", binaryResultsForLlm: [{ data: "AAAA", mimeType: "image/png", type: "image" }] }) }),
   defineTool("fail", { description: "Fails.", handler: () => { throw new Error("the password is hunter2"); } }),
   defineTool("steps", {
-    description: "Tells of its steps.",
+    description: "Reports its steps.",
     handler: (_args, _invocation, { progress }) => {
       progress({ message: "first" });
       progress({ progress: 1, total: 2 });
@@ -110,9 +110,9 @@ describe.each(eras)("a client of the %s era", (era) => {
     await using served = await serveSkill({ "tools/one.ts": toolModule(`defineTool("one", { description: "First.", handler: () => 1 })`) });
     const heard = deferred<readonly string[]>();
     const client = await served.connect(era);
-    let told = 0;
+    let notifications = 0;
     client.setNotificationHandler("notifications/tools/list_changed", async () => {
-      told++;
+      notifications++;
       heard.resolve((await client.listTools()).tools.map(({ description }) => description ?? ""));
     });
     await client.listTools();
@@ -124,6 +124,6 @@ describe.each(eras)("a client of the %s era", (era) => {
       served.skill.write("tools/one.ts", toolModule(`defineTool("one", { description: "Second.", handler: () => 2 })`)),
     );
     expect(await heard.promise).toEqual(["Second."]);
-    expect(told).toBe(1);
+    expect(notifications).toBe(1);
   });
 });

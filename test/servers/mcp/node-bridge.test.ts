@@ -66,7 +66,7 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 test.each([
   ["nothing", ""],
   ["text", '{"ä":"😀"}'],
-  ["bytes that are no text", bytes(256)],
+  ["bytes that are not text", bytes(256)],
   ["a megabyte", bytes(1024 * 1024)],
 ])("a body of %s comes in and goes out as it is", async (_title, body) => {
   const { url } = await bridge(async (asked) => new Response(await asked.arrayBuffer()));
@@ -172,7 +172,7 @@ test("a stream is asked for no more than its reader takes, and arrives whole", a
   });
   const socket = openSocket(url);
   socket.pause().write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  // Nobody reads: what the buffers of both sides hold goes out, then nothing more is asked for.
+  // The client does not read: the buffers of both sides fill up, then the server requests no more data.
   for (let before = -1; asked !== before || asked === 0; await new Promise((resolve) => setTimeout(resolve, 50))) before = asked;
   expect([asked < total, ended]).toEqual([true, false]);
   let heard = 0;
@@ -274,7 +274,7 @@ test("half a request leaves the handler alone", async () => {
 
 test.each([
   ["throws", () => Promise.reject(new Error("a secret"))],
-  ["throws what is no error", () => Promise.reject("a secret")],
+  ["throws a value that is not an error", () => Promise.reject("a secret")],
   ["answers what cannot be sent", async () => Response.error()],
 ])("a handler that %s is answered for with 500 and no details", async (_title, handle) => {
   const { url, errors } = await bridge(handle as () => Promise<Response>);
@@ -290,7 +290,7 @@ test.each([
 
 test.each([
   ["breaks", (controller: ReadableStreamDefaultController) => controller.error(new Error("a secret"))],
-  ["yields what are no bytes", (controller: ReadableStreamDefaultController) => controller.enqueue(7)],
+  ["yields values that are not bytes", (controller: ReadableStreamDefaultController) => controller.enqueue(7)],
 ])("a stream that %s in the middle does not end as if it were whole", async (_title, spoil) => {
   let stream!: ReadableStreamDefaultController<Uint8Array>;
   const body = new ReadableStream<Uint8Array>({
@@ -327,9 +327,9 @@ test("a body over the limit is refused by its length or, without one, as soon as
 test.each([
   ["TRACE / HTTP/1.1", "localhost"],
   ["OPTIONS * HTTP/1.1", "localhost"],
-  ["GET / HTTP/1.1", "somebody@localhost"],
+  ["GET / HTTP/1.1", "user@localhost"],
   ["GET / HTTP/1.1", "local host:99999"],
-])("%s with the host %s is no request of the web's: 400", async (line, host) => {
+])("%s with the host %s is refused with 400", async (line, host) => {
   const { url, errors } = await bridge(() => new Response("in"));
   expect(await sendRaw(url, `${line}\r\nHost: ${host}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
   expect(errors).toEqual([]);

@@ -92,9 +92,9 @@ describe.each(eras)("a client of the %s era", (era) => {
     expect((await client.readResource({ uri: "notes://2026/may" })).contents).toMatchObject([{ text: "may of 2026" }]);
     const ref = { type: "ref/resource", uri: "notes://{year}/{name}" } as const;
     expect((await client.complete({ ref, argument: { name: "year", value: "2025" } })).completion.values).toEqual(["2025"]);
-    await expect(client.readResource({ uri: "notes://nobody/home/here" })).rejects.toMatchObject({
+    await expect(client.readResource({ uri: "notes://missing/home/here" })).rejects.toMatchObject({
       code: -32602,
-      data: { uri: "notes://nobody/home/here" },
+      data: { uri: "notes://missing/home/here" },
     });
   });
 
@@ -166,7 +166,7 @@ describe("the Skills extension", () => {
       expect(size).toBe(content.byteLength);
     }
     expect((await ask(served, "skills/get", { uri: skill.uri })).result.skill).toEqual(skill);
-    expect((await ask(served, "skills/get", { uri: "skill://nobody/SKILL.md" })).error.code).toBe(-32602);
+    expect((await ask(served, "skills/get", { uri: "skill://missing/SKILL.md" })).error.code).toBe(-32602);
   });
 
   test("a client reads folders of skills, and gets an error for other URIs", async () => {
@@ -176,7 +176,7 @@ describe("the Skills extension", () => {
       { uri: "skill://helper/SKILL.md", name: "SKILL.md", mimeType: "text/markdown" },
       { uri: "skill://helper/references", name: "references", mimeType: "inode/directory" },
     ]);
-    for (const uri of ["skill://helper/SKILL.md", "skill://helper/..", "skill://", "skill://nobody", "file:///etc"])
+    for (const uri of ["skill://helper/SKILL.md", "skill://helper/..", "skill://", "skill://missing", "file:///etc"])
       expect([uri, (await ask(served, "resources/directory/read", { uri })).error?.code]).toEqual([uri, -32602]);
     for (const uri of ["skill://helper/../../etc/passwd", "skill://helper/%2e%2e/secret", "skill://helper/.env"])
       expect([uri, (await ask(served, "resources/read", { uri })).error?.code]).toEqual([uri, -32602]);

@@ -71,7 +71,7 @@ describe.each(eras)("a client of the %s era", (era) => {
     const { setUp, messages } = answerForms(() => answer);
     const client = await served.connect(era, setUp, form);
     const call = { name: "greet", arguments: { name: "Ada", note: `${"a".repeat(20_000)} and deletes` } };
-    // What is no answer to this form is a refusal, or asked again until the client gives up.
+    // An invalid answer to this form is a refusal, or the question is repeated until the client gives up.
     const isRefused = (): Promise<unknown> =>
       client.callTool(call).then(
         ({ isError }) => isError,

@@ -14,7 +14,7 @@ function contextOf(
   return { mcpReq: { method: "tools/call", id: 1, signal, envelope, inputResponses, requestState: () => state } } as never;
 }
 
-/** Asks as many questions at once as it is told to, and gives what was answered. */
+/** Asks this number of questions at once and returns the answers. */
 const asking =
   (questions: number, onSignal?: (signal: AbortSignal) => unknown) =>
   async ({ answers, signal }: ClientChannel): Promise<{ answers: unknown[] }> => {
