@@ -88,7 +88,6 @@ export type { SessionMcp } from "./session/mcp/session-mcp.ts";
 export type { ServerOptions } from "./session/mcp/session-server-options.ts";
 export type { PermissionRuleOptions } from "./session/permissions/permission-rules.ts";
 export { type CommandLine, parseCommandLine } from "./session/permissions/permission-shell.ts";
-export { approveAll } from "./session/permissions/permissions.ts";
 export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/prompt/customize-prompt.ts";
 export type { PromptsAndResources } from "./session/prompts-resources/prompts-and-resources.ts";
 export type {
@@ -138,6 +137,7 @@ export type {
   ToolAnnotations,
   ToolDefinition,
 } from "./tools/tool.ts";
+export { approveAll } from "./tools/tool.ts";
 export type { ResourceSet, SkillEntry, SourceSnapshot, ToolSource } from "./tools/tool-source.ts";
 export type { HeldPush } from "./trust/push-trust.ts";
 export type { TrustState } from "./trust/skill-trust.ts";

@@ -7,11 +7,11 @@ import { silentLogger } from "./base/logger.ts";
 import { createHost } from "./host/create-host.ts";
 import type { Host } from "./host/host.ts";
 import type { HostOptions } from "./host/host-options.ts";
-import { approveAll } from "./session/permissions/permissions.ts";
 import type { Session } from "./session/session.ts";
 import type { SessionOptions } from "./session/session-config.ts";
 import type { SkillsChange } from "./skills/skill.ts";
 import type { ToolResult } from "./tools/tool.ts";
+import { approveAll } from "./tools/tool.ts";
 
 /** A skill folder made for a test, in a temporary directory of its own. */
 export interface TempSkill extends Disposable {

@@ -1,7 +1,7 @@
 import type { AskHandler } from "../session/clients/client-requests.ts";
 import { permissionText } from "../session/permissions/permission-reach.ts";
-import { approveAll } from "../session/permissions/permissions.ts";
 import type { Asks, PermissionAsk, PermissionDecision } from "../tools/tool.ts";
+import { approveAll } from "../tools/tool.ts";
 import type { CommandContext } from "./command-context.ts";
 import { visibleLine, visibleText } from "./terminal-style.ts";
 

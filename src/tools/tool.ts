@@ -161,6 +161,11 @@ export type PermissionDecision =
   | { readonly kind: "user-not-available" }
   | { readonly decision: "allow" | "deny"; readonly reason?: string };
 
+const approval: PermissionDecision = Object.freeze({ kind: "approve-once" });
+
+/** Allows every call. For programs that trust every tool they offer. */
+export const approveAll: () => PermissionDecision = () => approval;
+
 export interface AskOptions {
   /** The key of the answer when several questions are asked at once. Default: the kind and a number. */
   readonly key?: string;

@@ -7,7 +7,7 @@ import { createHost } from "../../src/host/create-host.ts";
 import type { Host } from "../../src/host/host.ts";
 import type { HostOptions } from "../../src/host/host-options.ts";
 import type { ChatMessage, ChatModel, ModelReply } from "../../src/models/model.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 
 const echo = { name: "echo", handler: ({ text }: { text?: string }) => `said ${text}` };

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createHost } from "../../src/host/create-host.ts";
 import type { Host } from "../../src/host/host.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 import { FakeAuthorizationServer, FakeProtectedServer, visit } from "../doubles/oauth-server.ts";
 
 interface Setting {

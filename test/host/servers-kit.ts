@@ -7,9 +7,9 @@ import { createHost } from "../../src/host/create-host.ts";
 import type { Host } from "../../src/host/host.ts";
 import type { HostOptions } from "../../src/host/host-options.ts";
 import type { SessionEvent } from "../../src/session/history/events.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 import { patience } from "../slowness.ts";
 

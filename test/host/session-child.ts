@@ -1,6 +1,6 @@
 import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 
 // Creates or resumes a session and calls tools until it is killed, or only keeps it open. Prints each stored call.
 const [folder = "", sessionId = "", mode = "begin"] = process.argv.slice(2);

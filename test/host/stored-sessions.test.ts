@@ -6,8 +6,8 @@ import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
 import type { Host } from "../../src/host/host.ts";
 import type { HostOptions } from "../../src/host/host-options.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 import { tempFolder } from "../skills/kit.ts";
 
 let home: string;

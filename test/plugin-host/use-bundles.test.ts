@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSessionBundles } from "../../src/plugin-host/bundles/bundle-plugin.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 import { fakeChat } from "../doubles/fake-chat.ts";
 import { put, skillMd, tempFolder } from "../skills/kit.ts";
 import { fixture, fixtureCopy, optionsIn } from "./bundle-kit.ts";

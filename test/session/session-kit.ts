@@ -7,13 +7,13 @@ import { createCatalogMemo } from "../../src/session/catalog/assemble-catalog.ts
 import type { CatalogSource } from "../../src/session/catalog/tool-catalog.ts";
 import type { SessionEnvironment } from "../../src/session/environment.ts";
 import type { SessionEvent } from "../../src/session/history/events.ts";
-import { approveAll } from "../../src/session/permissions/permissions.ts";
 import type { PromptAndResourceSource } from "../../src/session/prompts-resources/prompts-and-resources.ts";
 import { createSession, type Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
 import { createTool } from "../../src/tools/create/create-tool.ts";
 import type { ToolLike } from "../../src/tools/define/define-tool.ts";
 import type { Tool, ToolKind } from "../../src/tools/tool.ts";
+import { approveAll } from "../../src/tools/tool.ts";
 import type { SkillEntry } from "../../src/tools/tool-source.ts";
 
 /** A tool as a source of the given kind would publish it. */

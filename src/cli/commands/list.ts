@@ -2,7 +2,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { counted } from "../../base/text.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";
-import { approveAll } from "../../session/permissions/permissions.ts";
+import { approveAll } from "../../tools/tool.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { deeperSkillsIn, type ListedServer, permissionLines, printPlugin, serverHeading, skillHeading, withFiles } from "../describe.ts";

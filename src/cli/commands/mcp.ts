@@ -4,8 +4,8 @@ import { onAbort } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import { isLoopback } from "../../io/net/connection-gate.ts";
 import { type McpHttpServer, serveMcp } from "../../servers/mcp/serve-mcp.ts";
-import { approveAll } from "../../session/permissions/permissions.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
+import { approveAll } from "../../tools/tool.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 

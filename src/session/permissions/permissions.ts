@@ -10,9 +10,6 @@ import { type ApprovableCall, type ApprovalGrant, approvalsFor, grantsFor, grant
 import { findReach, type ReachFound, type RuledReach } from "./permission-reach.ts";
 import type { RuleVerdict } from "./permission-rules.ts";
 
-/** Allows every call. For programs that trust every tool they offer. */
-export const approveAll: AskHandler<"permission"> = () => approval;
-
 /** Allows every call that no rule denies or wants asked about, without announcing a question: clients might show it to a person. */
 export const approveUnasked: AskHandler<"permission"> = () => approval;
 

@@ -8,7 +8,7 @@ import { createHost, startHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
 import { workspacePlugin } from "../../../src/plugin-host/bundled.ts";
-import { approveAll } from "../../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
 import { tempFolder } from "../../skills/kit.ts";
 
 async function hostIn(options: HostOptions = {}, latePlugins?: readonly string[]): Promise<Host> {

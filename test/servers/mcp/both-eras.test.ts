@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { approveAll } from "../../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
 import { deferred, eras, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 
 const yes = { session: { onPermissionRequest: approveAll }, http: { asksPermission: false } };

@@ -3,7 +3,7 @@ import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ReplayStore } from "../../../src/servers/mcp/legacy-sessions.ts";
-import { approveAll } from "../../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
 import { authorization, deferred, type ServedSkill, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 
 const tools = toolModule(`[

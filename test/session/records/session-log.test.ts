@@ -5,9 +5,9 @@ import { silentLogger } from "../../../src/base/logger.ts";
 import { type AppendLog, createMemoryLog, openFileLog } from "../../../src/io/log/append-log.ts";
 import type { SessionEvent } from "../../../src/session/history/events.ts";
 import { createSessionLog, openSessionLog } from "../../../src/session/history/session-log.ts";
-import { approveAll } from "../../../src/session/permissions/permissions.ts";
 import { createSession, type Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
 import { createTestEnvironment, openSession, recordEvents, recordingLogger, settleMicrotasks, sourceOf, withThen } from "../session-kit.ts";
 
 /** A log that outlives a process: it can be opened any number of times. */

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createHost } from "../../../src/host/create-host.ts";
-import { approveAll } from "../../../src/session/permissions/permissions.ts";
 import { tempSkill } from "../../../src/testing.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
 import { fakeChat } from "../../doubles/fake-chat.ts";
 
 test("a resumed session knows what its model has received before", async () => {

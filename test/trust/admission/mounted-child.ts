@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { silentLogger } from "../../../src/base/logger.ts";
 import { createHost } from "../../../src/host/create-host.ts";
-import { approveAll } from "../../../src/session/permissions/permissions.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
 
 /** What a host gives of a skill: the texts of its tools, its prompt and a resource, and how its trust stands. */
 interface Uses {
