@@ -40,17 +40,18 @@ const directionMarks = [
   `[\\u200e\\u200f\\u061c](?=[^\\p{L}]{0,2}${anyOf(rightToLeft)})`,
 ];
 
-const anyHidden = new RegExp(hidden, "u");
+// V8 takes milliseconds to read these expressions, and most programs never meet a character that needs them.
+const anyHidden = once(() => new RegExp(hidden, "u"));
 // Nearly all characters of most texts are plain, and the class above is twenty times slower per character, so it is applied
 // only to the others.
 const otherText = /[^\t\n\r\x20-\x7e]+/g;
-const shownToPeople = hiddenBut(legitimate, hidden);
-const givenToModels = hiddenBut([...legitimate, ...directionMarks], hidden);
+const shownToPeople = once(() => hiddenBut(legitimate, hidden));
+const givenToModels = once(() => hiddenBut([...legitimate, ...directionMarks], hidden));
 // Control and format characters, unassigned and private ones, separators except the space, and characters without a visible
 // glyph.
 const inexact = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|(?! )\p{Zs}`;
-const notExact = new RegExp(inexact, "gu");
-const notExactInLines = hiddenBut([...legitimate.slice(0, 4), "[\\n\\t]"], inexact);
+const notExact = once(() => new RegExp(inexact, "gu"));
+const notExactInLines = once(() => hiddenBut([...legitimate.slice(0, 4), "[\\n\\t]"], inexact));
 
 /**
  * Matches hidden characters; the first group contains legitimate ones. Each legitimate sequence begins with a hidden character,
@@ -60,32 +61,37 @@ function hiddenBut(kept: readonly string[], characters: string): RegExp {
   return new RegExp(`(?=${characters})(?:(${kept.join("|")})|${characters})`, "gu");
 }
 
+function once<T>(create: () => T): () => T {
+  let created: T | undefined;
+  return () => (created ??= create());
+}
+
 /** Untrusted text for display: invisible characters are escaped; line breaks, tabs and emoji stay. */
 export function escapeHidden(text: string): string {
   if (!mayHide(text)) return text;
-  return text.replace(shownToPeople, (found, kept: string | undefined) => kept ?? escaped(found));
+  return text.replace(shownToPeople(), (found, kept: string | undefined) => kept ?? escaped(found));
 }
 
 /** A value as one line of JSON for a user's approval: all characters that are not plain are escaped. */
 export function exactJson(value: unknown): string {
-  return (JSON.stringify(value) ?? "nothing").replace(notExact, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+  return (JSON.stringify(value) ?? "nothing").replace(notExact(), (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
 /** Like `exactJson`, for text of several lines: line breaks, tabs and whole emoji stay. */
 export function exactText(text: string): string {
-  return text.replace(/\r\n/g, "\n").replace(notExactInLines, (found, kept: string | undefined) => kept ?? escaped(found));
+  return text.replace(/\r\n/g, "\n").replace(notExactInLines(), (found, kept: string | undefined) => kept ?? escaped(found));
 }
 
 /** Escapes the invisible characters of a JSON text; the parsed value is the same. */
 export function escapeJsonText(json: string): string {
   if (!mayHide(json)) return json;
-  return json.replace(shownToPeople, (found, kept: string | undefined) => kept ?? [...unitsOf(found)].map(unitEscape).join(""));
+  return json.replace(shownToPeople(), (found, kept: string | undefined) => kept ?? [...unitsOf(found)].map(unitEscape).join(""));
 }
 
 /** Untrusted text for models, without hidden characters. */
 export function withoutHidden(text: string): string {
   if (!mayHide(text)) return text;
-  return text.replace(givenToModels, (_, kept: string | undefined) => kept ?? "");
+  return text.replace(givenToModels(), (_, kept: string | undefined) => kept ?? "");
 }
 
 /** The characters that `withoutHidden` removes from a text. */
@@ -102,7 +108,7 @@ export function findHidden(text: string): HiddenFinding | undefined {
   if (!mayHide(text)) return undefined;
   let [count, offset] = [0, -1];
   const codes = new Set<string>();
-  for (const match of text.matchAll(givenToModels)) {
+  for (const match of text.matchAll(givenToModels())) {
     if (match[1] !== undefined) continue;
     if (count++ === 0) offset = match.index;
     if (codes.size < 5) codes.add(codeOf(match[0]));
@@ -116,7 +122,7 @@ export function hiddenWords({ count, characters }: Pick<HiddenFinding, "count" |
 }
 
 function mayHide(text: string): boolean {
-  for (const [others] of text.matchAll(otherText)) if (anyHidden.test(others)) return true;
+  for (const [others] of text.matchAll(otherText)) if (anyHidden().test(others)) return true;
   return false;
 }
 
