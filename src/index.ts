@@ -49,8 +49,7 @@ export {
   type McpStdioServer,
   serveMcp,
 } from "./servers/mcp/serve-mcp.ts";
-export type { AgentOptions } from "./session/agents/agent-options.ts";
-export type { CustomAgentOptions, DefaultAgentOptions } from "./session/agents/agent-profiles.ts";
+export type { AgentOptions, CustomAgentOptions, DefaultAgentOptions } from "./session/agents/agent-profiles.ts";
 export type { CallOutcome, OutcomeCode, PreparedCall, ProgressListener, ToolCall } from "./session/calls/tool-call.ts";
 export type { ListedTool } from "./session/catalog/assemble-catalog.ts";
 export type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "./session/catalog/model-tool-options.ts";

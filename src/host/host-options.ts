@@ -17,7 +17,7 @@ import {
 import type { WatchBackend } from "../io/watch/watch-tree.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
 import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
-import { readServerMap } from "../session/agents/agent-options.ts";
+import { readServerMap } from "../session/agents/agent-profiles.ts";
 import type { ServerPolicy } from "../session/mcp/server-connections.ts";
 import { readServers, type ServersRead } from "../session/mcp/session-server-options.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";

@@ -3,7 +3,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Scope } from "../io/scope.ts";
-import { readAgentOptions } from "../session/agents/agent-options.ts";
+import { readAgentOptions } from "../session/agents/agent-profiles.ts";
 import type { Hook, HookKind, ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import { readSessionHooks } from "../session/session-config.ts";
 import { type ModelFactory, ownProviderTypes } from "../session/turns/turn-options.ts";

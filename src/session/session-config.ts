@@ -13,8 +13,7 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { ToolLike } from "../tools/define/define-tool.ts";
-import { type AgentOptions, agentReaders } from "./agents/agent-options.ts";
-import { type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agent-profiles.ts";
+import { type AgentOptions, agentReaders, type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agent-profiles.ts";
 import { type CatalogView, createCatalogView } from "./catalog/catalog-view.ts";
 import { toolOptionsFor } from "./catalog/model-tool-options.ts";
 import type { FilterPrecedence } from "./catalog/tool-filter.ts";

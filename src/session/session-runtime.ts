@@ -25,10 +25,10 @@ import { SessionPromptsAndResources } from "./prompts-resources/session-prompts-
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange } from "./session-config.ts";
 import { createPlan, planFileName, planInFile } from "./tools/plan-mode.ts";
 import type { SessionPlan, SessionServices } from "./tools/session-tool-services.ts";
-import { ModelCache } from "./turns/model-cache.ts";
 import { sampleWithModel } from "./turns/model-call.ts";
 import { findCommand, runCommand, type SessionCommand } from "./turns/slash-commands.ts";
 import type { SessionTurnContext } from "./turns/turn-agent.ts";
+import { ModelCache } from "./turns/turn-options.ts";
 import { TurnRunner } from "./turns/turn-runner.ts";
 
 /** The parts of a session, put together; also what each of them sees of the session. */

@@ -1,14 +1,14 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { errorMessage } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
-import { createPrivateKeyFile, keysFolderIn } from "../../trust/private-keys.ts";
+import { createPrivateKeyFile, keysFolderIn, listPrivateKeys, type StoredKey } from "../../trust/private-keys.ts";
 import { changeTrustFile, readTrustFile, type TrustFile, trustFileIn } from "../../trust/trust-file.ts";
 import { skillhostHome } from "../../trust/trust-policy.ts";
 import { formatKey, isKeyId, type PublicKey, parseKeyList, parseKeys } from "../../trust/trusted-keys.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { chooseKey, ownKeys, readPassphrase } from "../signing-keys.ts";
 import { visibleLine } from "../terminal-style.ts";
 
 export interface KeyOptions {
@@ -149,5 +149,38 @@ function parseJson(text: string, file: string): unknown {
   } catch {
     // The configuration reader reports the place; here only the keys are read.
     throw new CliError("KEY_INVALID", `${file} is not valid JSON. Fix it, or pass the key itself.`, 1);
+  }
+}
+
+/** The user's signing keys. */
+function ownKeys(): readonly StoredKey[] {
+  return listPrivateKeys(keysFolderIn(skillhostHome()));
+}
+
+/** The named key, or the only one. @throws CliError `KEY_UNKNOWN`, `KEY_AMBIGUOUS`. */
+export function chooseKey(wanted: string | undefined): StoredKey {
+  const all = ownKeys();
+  const found = all.filter(({ id, name }) => wanted === undefined || id === wanted || name === wanted);
+  const [key] = found;
+  if (found.length === 1 && key !== undefined) return key;
+  const known = all.map(({ id, name }) => visibleLine(`${id} ${name}`.trim())).join(", ");
+  if (all.length === 0) throw new CliError("KEY_UNKNOWN", 'You have no signing key. Create one with "skillhost keys new".', 1);
+  if (found.length === 0)
+    throw new CliError("KEY_UNKNOWN", `You have no signing key ${JSON.stringify(wanted)}. Your keys are: ${known}.`, 1);
+  throw new CliError("KEY_AMBIGUOUS", `You have several keys. Choose one by its id: ${known}.`, 1);
+}
+
+/** The passphrase from a file or the environment: other users can read command lines. */
+export function readPassphrase({ io }: CommandContext, file: string | undefined): string | undefined {
+  const given = file === undefined ? io.env["SKILLHOST_KEY_PASSPHRASE"] : readFirstLine(resolve(io.cwd, file));
+  if (given !== "") return given;
+  throw new CliError("KEY_PASSPHRASE", "The passphrase is empty. Set one, or unset it.", 1);
+}
+
+function readFirstLine(file: string): string {
+  try {
+    return readFileSync(file, "utf8").split(/\r?\n/)[0] ?? "";
+  } catch (error) {
+    throw new CliError("FILE_UNREADABLE", `The passphrase cannot be read: ${errorMessage(error)}.`, 1);
   }
 }

@@ -15,8 +15,8 @@ import type { CommandContext } from "../command-context.ts";
 import { named } from "../describe.ts";
 import { skillDirectories } from "../open-host.ts";
 import { runnableFolders } from "../project-consent.ts";
-import { chooseKey, readPassphrase } from "../signing-keys.ts";
 import { visibleLine } from "../terminal-style.ts";
+import { chooseKey, readPassphrase } from "./keys.ts";
 
 export interface SignOptions {
   readonly key?: string;

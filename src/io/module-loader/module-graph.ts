@@ -7,11 +7,10 @@ import { decoratorHelpers } from "./decorators.ts";
 import { type HostNamespaces, importNative, importUrl, type Namespace, withNames } from "./host-modules.ts";
 import { ModuleError } from "./module-error.ts";
 import { createMeta, createRecord, exportAll, fillFromCommonJs, type ModuleRecord, waitsFor, withImports } from "./module-record.ts";
-import { keepReplaced, registerScript } from "./module-scripts.ts";
 import type { PackageConfigs } from "./package-config.ts";
 import { parseJson } from "./read-source.ts";
 import type { ImportKind, ModuleResolver, ProvidedModules, Resolved } from "./resolve-module.ts";
-import { debugComment } from "./source-positions.ts";
+import { debugComment, keepReplaced, registerScript } from "./source-positions.ts";
 import {
   compileAsync,
   compileCommonJs,

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Namespace } from "./host-modules.ts";
-import type { ModuleScript } from "./module-scripts.ts";
+import type { ModuleScript } from "./source-positions.ts";
 
 /** One generation of one local file. */
 export interface ModuleRecord {

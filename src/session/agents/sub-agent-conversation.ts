@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { AgentScope } from "../calls/tool-call.ts";
-import { DiscoveredTools } from "../catalog/discovered-tools.ts";
 import type { LiveCatalog } from "../catalog/live-catalog.ts";
-import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import { DiscoveredTools, type ToolCatalog } from "../catalog/tool-catalog.ts";
 import { History } from "../history/conversation-history.ts";
 import type { SessionEvent } from "../history/events.ts";
-import type { TurnModel } from "../turns/model-cache.ts";
 import { runTurn } from "../turns/turn-loop.ts";
+import type { TurnModel } from "../turns/turn-options.ts";
 import type { TurnAgent, TurnContext, TurnEnd, TurnRun } from "../turns/turn-types.ts";
 
 /** What a sub-agent's conversation is made of. */

@@ -4,7 +4,7 @@ import { toError } from "../../base/errors.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { normalizeResult } from "../../tools/tool-result.ts";
-import { searchActivated } from "../catalog/discovered-tools.ts";
+import { searchActivated } from "../catalog/tool-catalog.ts";
 import { toolSearch, toolSearchNames } from "../catalog/tool-search.ts";
 import type { SessionEvents } from "../history/events.ts";
 import type { Hook, HookKind, HookKinds, PostToolUseOutput } from "../hooks/hook-kinds.ts";

@@ -1,6 +1,5 @@
 import type { Progress, ToolResult } from "../../tools/tool.ts";
-import type { DiscoveredTools } from "../catalog/discovered-tools.ts";
-import type { ToolCatalog } from "../catalog/tool-catalog.ts";
+import type { DiscoveredTools, ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { AskHandlers } from "../clients/client-requests.ts";
 import type { SettledCode } from "../prompt/model-text.ts";
 import type { Telemetry } from "../telemetry.ts";

@@ -3,8 +3,7 @@ import type { Logger } from "../../base/logger.ts";
 import type { AgentScope, ProgressListener, ScopeOptions } from "../calls/tool-call.ts";
 import type { AskHandlers } from "../clients/client-requests.ts";
 import type { SessionEvents } from "../history/events.ts";
-import type { DiscoveredTools } from "./discovered-tools.ts";
-import type { ToolCatalog } from "./tool-catalog.ts";
+import type { DiscoveredTools, ToolCatalog } from "./tool-catalog.ts";
 
 /** The tools of a sub-agent's conversation, assembled whenever they are read. */
 export class LiveCatalog {

@@ -17,12 +17,11 @@ import { exitPlanMode } from "../tools/plan-mode.ts";
 import type { SessionPlan, SessionServices } from "../tools/session-tool-services.ts";
 import { offeredSkills, useSkill } from "../tools/skill-tool.ts";
 import { createTaskTool, listAgents, readAgent, writeAgent } from "../tools/sub-agent-tools.ts";
-import { ModelCache } from "../turns/model-cache.ts";
+import { ModelCache } from "../turns/turn-options.ts";
 import type { TurnContext } from "../turns/turn-types.ts";
 import { type CatalogView, createCatalogView, withSessionTools } from "./catalog-view.ts";
-import { DiscoveredTools, toolsDiscoveredIn } from "./discovered-tools.ts";
 import { LiveCatalog } from "./live-catalog.ts";
-import type { ToolCatalog } from "./tool-catalog.ts";
+import { DiscoveredTools, type ToolCatalog, toolsDiscoveredIn } from "./tool-catalog.ts";
 
 /** What a conversation can do that takes a tool of its session. */
 interface ToolDefinitionSource {

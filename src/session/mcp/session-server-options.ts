@@ -6,8 +6,7 @@ import { adviseServers, createVariableLookup } from "../../formats/mcp/mcp-diale
 import type { McpServerSpec, UnconfiguredServer } from "../../formats/mcp/mcp-server-spec.ts";
 import { parseServerSpec, type ServerSpecOptions } from "../../formats/mcp/parse-server-spec.ts";
 import { type GithubMcpToolConfig, readGithubMcpToolConfig } from "../../mcp/connection/github-tools.ts";
-import { readServerMap } from "../agents/agent-options.ts";
-import type { SessionAgents } from "../agents/agent-profiles.ts";
+import { readServerMap, type SessionAgents } from "../agents/agent-profiles.ts";
 
 /** The options of a session that say which MCP servers it has. */
 export interface ServerOptions {

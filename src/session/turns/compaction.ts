@@ -5,7 +5,7 @@ import type { ToolDefinition } from "../../tools/tool.ts";
 import { assembleMessages } from "../history/conversation-history.ts";
 import { asideRequest, compactionRequest } from "../prompt/model-text.ts";
 import { estimateTokens } from "../prompt/system-prompt.ts";
-import type { TurnModel } from "./model-cache.ts";
+import type { TurnModel } from "./turn-options.ts";
 import type { ContextLimit, ModelCall, RequestParts, TurnContext } from "./turn-types.ts";
 
 /** What made a conversation shorter, in the Copilot SDK's words. */

@@ -15,7 +15,7 @@ import type {
 } from "../../models/model.ts";
 import { errorType, type StepEnd, type TracedStep } from "../telemetry.ts";
 import { emitUsage, emitUsageInfo, initiatorOf } from "./compaction.ts";
-import type { TurnModel } from "./model-cache.ts";
+import type { TurnModel } from "./turn-options.ts";
 import type { ModelCall, TurnContext } from "./turn-types.ts";
 
 /**

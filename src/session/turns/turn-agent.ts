@@ -16,8 +16,8 @@ import { assembleInstructions, eagerPrompts, type InstructionParts } from "../pr
 import type { SessionContext } from "../session-context.ts";
 import { Compactor } from "./compaction.ts";
 import { MessageQueue, type QueuedMessage } from "./message-queue.ts";
-import { ModelCache, type TurnModel } from "./model-cache.ts";
 import { commandIn, runCommand, type SessionCommand, userSkillContext } from "./slash-commands.ts";
+import { ModelCache, type TurnModel } from "./turn-options.ts";
 import type { TurnAgent, TurnContext } from "./turn-types.ts";
 
 /** What the turns of a session's own conversation work with, beside what those of sub-agents do. */

@@ -13,9 +13,9 @@ import {
   readSendOptions,
   type SendOptions,
 } from "./message-queue.ts";
-import type { TurnModel } from "./model-cache.ts";
 import { SessionTurnAgent, type SessionTurnContext } from "./turn-agent.ts";
 import { runTurn } from "./turn-loop.ts";
+import type { TurnModel } from "./turn-options.ts";
 import type { AssistantReply, TurnEnd, TurnRun } from "./turn-types.ts";
 import { readAttachments } from "./user-attachments.ts";
 

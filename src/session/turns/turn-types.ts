@@ -7,7 +7,7 @@ import type { Recording } from "../history/recording.ts";
 import type { HookRunner } from "../hooks/run-hooks.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { TraceContext } from "../telemetry.ts";
-import type { TurnModel } from "./model-cache.ts";
+import type { TurnModel } from "./turn-options.ts";
 
 /** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
 export interface TurnAgent {

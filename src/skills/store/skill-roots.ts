@@ -1,11 +1,10 @@
-import { type Dirent, existsSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { type Dirent, existsSync, opendirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { globSync } from "tinyglobby";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage, isOutOfFiles } from "../../base/errors.ts";
 import { isInside } from "../../io/confine-path.ts";
-import { requireFileHandle } from "../../io/require-file-handle.ts";
 import type { PathChange } from "../../io/watch/watch-tree.ts";
 import { isPattern, isSkillFolder } from "../load/skill-path.ts";
 import type { RootListing } from "../skill.ts";
@@ -263,5 +262,18 @@ function foldersIn(folder: string): readonly Dirent[] {
   } catch {
     // An unreadable folder contributes nothing.
     return [];
+  }
+}
+
+/**
+ * Throws the system's error when no more files can be opened. For callers that treat a path that cannot be read like one that
+ * does not exist: without this check all files would seem to be missing at such a moment.
+ */
+function requireFileHandle(path: string): void {
+  try {
+    opendirSync(path).closeSync();
+  } catch (error) {
+    // Any other error is reported where the path is read.
+    if (isOutOfFiles(error)) throw error;
   }
 }

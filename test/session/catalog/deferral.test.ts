@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assembleCatalog } from "../../../src/session/catalog/assemble-catalog.ts";
 import { createCatalogView } from "../../../src/session/catalog/catalog-view.ts";
-import { DiscoveredTools } from "../../../src/session/catalog/discovered-tools.ts";
-import type { CatalogSource } from "../../../src/session/catalog/tool-catalog.ts";
+import { type CatalogSource, DiscoveredTools } from "../../../src/session/catalog/tool-catalog.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolLike } from "../../../src/tools/define/define-tool.ts";
 import type { ToolKind } from "../../../src/tools/tool.ts";

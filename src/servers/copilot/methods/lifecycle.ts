@@ -1,8 +1,14 @@
 import type { SessionInfo } from "../../../host/host-sessions.ts";
 import { badParams } from "../connection/params.ts";
-import { joining } from "../extensions/join-extension.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
-import { createCopilotSession, findSession, leaveSession, parkSession, resumeCopilotSession } from "../sessions/session-registry.ts";
+import {
+  createCopilotSession,
+  findSession,
+  joining,
+  leaveSession,
+  parkSession,
+  resumeCopilotSession,
+} from "../sessions/session-registry.ts";
 import { removeFiles, workspacePathOf } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
