@@ -42,13 +42,6 @@ export interface Admission {
   conclude(isTaken: boolean): void;
 }
 
-export interface SkillTrust {
-  /** Undefined: no check is required for this folder. */
-  admit(folder: string, options?: { readonly scope?: SkillScope }): Admission | undefined;
-  /** The folder is no longer a skill. */
-  forget(folder: string): void;
-}
-
 export interface SkillTrustOptions {
   readonly policy: TrustPolicy;
   readonly keys: TrustedKeys;
@@ -57,11 +50,7 @@ export interface SkillTrustOptions {
 }
 
 /** Checks the signatures of skills by a policy. */
-export function createSkillTrust(options: SkillTrustOptions): SkillTrust {
-  return new FolderSignatures(options);
-}
-
-class FolderSignatures implements SkillTrust {
+export class SkillTrust {
   readonly #options: SkillTrustOptions;
   /** The admitted version, by folder. */
   readonly #serving = new Map<string, CheckedFolder>();
@@ -71,6 +60,7 @@ class FolderSignatures implements SkillTrust {
     this.#options = options;
   }
 
+  /** Undefined: no check is required for this folder. */
   admit(folder: string, options: { readonly scope?: SkillScope } = {}): Admission | undefined {
     const { scope, mode } = this.#standingOf(folder, options.scope);
     if (scope === undefined || mode === "off") return undefined;
@@ -119,6 +109,7 @@ class FolderSignatures implements SkillTrust {
     };
   }
 
+  /** The folder is no longer a skill. */
   forget(folder: string): void {
     this.#serving.delete(folder);
   }

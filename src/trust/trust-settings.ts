@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { FolderChoice } from "./folder-trust.ts";
 import type { PinPolicy } from "./pins/pins.ts";
 import { createVerifiedSignatures, type VerifiedSignatures } from "./skill-signature.ts";
-import { createSkillTrust, type SkillTrust } from "./skill-trust.ts";
+import { SkillTrust } from "./skill-trust.ts";
 import { readTrustFile, trustFileIn } from "./trust-file.ts";
 import {
   type DefinitionPolicy,
@@ -91,7 +91,7 @@ export function loadTrustSettings({
     definitions,
     keys: trusted,
     verified,
-    skills: isLooking ? createSkillTrust({ policy, keys: trusted, verified }) : undefined,
+    skills: isLooking ? new SkillTrust({ policy, keys: trusted, verified }) : undefined,
     definitionsFor(folder) {
       const realFolder = isPinning ? realPathOf(folder) : folder;
       const scope = isPinning ? scopeOfFolder(realFolder) : undefined;

@@ -26,6 +26,7 @@ function runWithin(openFiles: number, cwd: string, argv: readonly string[]): End
 const isWindows = process.platform === "win32";
 // Node.js itself opens a number of files that depends on its version. With one more it can read one of our files at a time.
 const own = isWindows ? 0 : Number(spawnSync(process.execPath, ["-p", 'fs.openSync("/dev/null")'], { encoding: "utf8" }).stdout);
+// `check` is a command that loads several files at once; `list` loads hardly more than a start.
 // From version 22, Node.js reads modules one after the other, so a command loads with one free file.
 const readsAtOnce = Number(process.versions.node.split(".")[0]) < 22;
 
@@ -37,7 +38,7 @@ const limits: readonly (readonly [when: string, openFiles: number, begin: string
 for (const [when, openFiles, begin, isPossible] of limits) {
   test.skipIf(isWindows || !isPossible)(`the limit on open files, reached ${when}, ends it with one line that names the remedy`, () => {
     using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
-    const { code, stdout, stderr } = runWithin(openFiles, place.path, ["list"]);
+    const { code, stdout, stderr } = runWithin(openFiles, place.path, ["check"]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/^[^\n]*too many open files, open '[^\n]*'[^\n]*"ulimit -n 4096"[^\n]*\n$/);
     expect(stderr.startsWith(`error: ${begin}`)).toBe(true);
@@ -46,7 +47,7 @@ for (const [when, openFiles, begin, isPossible] of limits) {
 
 test.skipIf(isWindows || !readsAtOnce)("with --json, the answer has the same message", () => {
   using place = workplace({ "skills/greeter/SKILL.md": skillDocument("greeter") });
-  const { code, stdout } = runWithin(own + 4, place.path, ["list", "--json"]);
+  const { code, stdout } = runWithin(own + 4, place.path, ["check", "--json"]);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "EMFILE", message: expect.stringContaining("ulimit -n 4096") } });
 });

@@ -42,9 +42,9 @@ export async function record(options: Partial<WatchOptions> & { readonly roots: 
   };
   const watcher = watchTree({
     ...options,
-    onChange(changes) {
+    onChange(changes, isEarly) {
       batches.push(changes);
-      options.onChange?.(changes);
+      options.onChange?.(changes, isEarly);
       wake();
     },
     onProblem(problem) {

@@ -11,8 +11,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, relative } from "node:path";
-import { describe, expect, test } from "vitest";
-import { watchTree } from "../../src/io/watch/watch-tree.ts";
+import { describe, expect, test, vi } from "vitest";
+import { type PathChange, type WatchOptions, watchTree } from "../../src/io/watch/watch-tree.ts";
+import { patience } from "../slowness.ts";
 import { put, type Recorder, record, tempFolder } from "./watch-recorder.ts";
 
 const skill = (name: string): Record<string, string> => ({
@@ -108,6 +109,67 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     });
     writeFileSync(file, "save 0");
     await recorder.until("the last save was read", () => read.includes("save 5"));
+  });
+
+  describe("reports early", () => {
+    const early = async (root: string, options: Partial<WatchOptions> = {}): Promise<{ recorder: Recorder; early: boolean[] }> => {
+      const seen: boolean[] = [];
+      const onChange = (_changes: readonly PathChange[], isEarly: boolean): void => void seen.push(isEarly);
+      return { recorder: await watch(root, { isComplete: () => true, onChange, ...options }), early: seen };
+    };
+    // A burst that something else joins, such as the late events of an earlier one, is not reported early.
+    const saveUntil = async (recorder: Recorder, file: string, isEnough: () => boolean, byRename = false): Promise<void> => {
+      for (let save = 0; !isEnough() && save < 200; save++) {
+        recorder.clear();
+        writeFileSync(byRename ? `${file}~` : file, `edited ${save}`);
+        if (byRename) renameSync(`${file}~`, file);
+        await recorder.saw("changed", file);
+      }
+    };
+
+    test("the edit of one complete file, in place or by rename, without waiting for quiet", async () => {
+      for (const byRename of [false, true]) {
+        const root = join(tempFolder(skill("a")), "skills");
+        const file = join(root, "a/SKILL.md");
+        const { recorder, early: seen } = await early(root, { debounce: 300, maxWait: 600 });
+        await saveUntil(recorder, file, () => seen.includes(true), byRename);
+        expect(seen).toContain(true);
+        expect(recorder.batches[0]).toEqual([{ path: file, kind: "changed", directory: false }]);
+      }
+    });
+
+    test("nothing of an incomplete file, a new file or two files: these wait for quiet", async () => {
+      const edits: Readonly<Record<string, (folder: string) => void>> = {
+        "SKILL.md": (folder) => writeFileSync(join(folder, "SKILL.md"), "incomplete"),
+        "new.md": (folder) => writeFileSync(join(folder, "new.md"), "complete"),
+        "b.md": (folder) => ["SKILL.md", "b.md"].forEach((name) => void writeFileSync(join(folder, name), "complete")),
+      };
+      for (const [last, edit] of Object.entries(edits)) {
+        const root = join(tempFolder({ ...skill("a"), "skills/a/b.md": "b" }), "skills");
+        const isComplete = (path: string): boolean => readFileSync(path, "utf8") === "complete";
+        const { recorder, early: seen } = await early(root, { isComplete });
+        edit(join(root, "a"));
+        await recorder.saw(last === "new.md" ? "added" : "changed", join(root, "a", last));
+        expect(seen).not.toContain(true);
+      }
+    });
+
+    test("and reports the end of the burst, after whatever else it brought", async () => {
+      const root = join(tempFolder({ ...skill("a"), "skills/a/b.md": "b" }), "skills");
+      const [file, other] = [join(root, "a/SKILL.md"), join(root, "a/b.md")];
+      const order: string[] = [];
+      const recorder = await watch(root, {
+        isComplete: (path) => path === file,
+        onChange(changes, isEarly) {
+          order.push(`${isEarly ? "early" : "late"} ${changes.map(({ path }) => path.slice(root.length + 3)).join(" ")}`);
+          if (isEarly) writeFileSync(other, "too");
+        },
+        onQuiet: () => order.push("quiet"),
+      });
+      await saveUntil(recorder, file, () => order.includes("early SKILL.md"));
+      await vi.waitUntil(() => order.includes("quiet") && order.some((line) => /^late .*b\.md/.test(line)), patience(15_000));
+      expect(order.indexOf("quiet")).toBeGreaterThan(order.indexOf("early SKILL.md"));
+    });
   });
 
   test("the watcher reports a file that changes continuously", async () => {

@@ -29,6 +29,24 @@ test("a file that was never recorded has always changed", () => {
   expect(hashes.changed(file)).toBe(true);
 });
 
+test("an edited file is complete when it ends as after the edit before", () => {
+  const lines = (first: string): string => `${first}\n${"const more = 1;\n".repeat(100)}export { first };\n`;
+  const file = join(tempFolder({ "a.ts": lines("zero") }), "a.ts");
+  const hashes = new FileHashes();
+  hashes.record(file, bytes(lines("zero")));
+  expect(hashes.isComplete(file)).toBe(false);
+  writeFileSync(file, lines("one"));
+  expect([hashes.changed(file), hashes.isComplete(file)]).toEqual([true, true]);
+  for (const length of [0, 1, 20, 700, lines("two").length - 1]) {
+    writeFileSync(file, lines("two").slice(0, length));
+    expect(hashes.isComplete(file)).toBe(false);
+  }
+  writeFileSync(file, lines("two"));
+  expect(hashes.isComplete(file)).toBe(true);
+  rmSync(file);
+  expect([hashes.isComplete(file), hashes.changed(file), hashes.isComplete(file)]).toEqual([false, true, false]);
+});
+
 test("the hash from the module loader counts even if the file has changed since", () => {
   const file = join(tempFolder({ "a.ts": "\uFEFFnow" }), "a.ts");
   const hashes = new FileHashes();

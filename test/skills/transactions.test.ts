@@ -217,3 +217,18 @@ function sameTools(text: string): RegExp {
       .join("")}[~a-z ]+$`,
   );
 }
+
+test("after quick edits, a failure that stays is reported once, and ends with the repair", async () => {
+  const { kit, path } = await openSkill();
+  const module = (head: string): string => `${head}\n${toolSource("module", '"module"')}`;
+  for (const head of ["// one", "// two"]) await kit.saved(() => put(path("tools/module.ts"), module(head)));
+  const failing = await kit.saved(
+    () => put(path("tools/module.ts"), module('throw new Error("no");')),
+    (seen) => seen.some(({ failed }) => failed.length > 0),
+  );
+  expect(failing.flatMap(({ failed }) => failed).map(({ diagnostics }) => diagnostics[0]?.code)).toEqual(["MODULE_THREW"]);
+  expect(await kit.says("module")).toBe("module");
+  const repaired = await kit.saved(() => put(path("tools/module.ts"), module("// three")));
+  expect(repaired.flatMap(({ failed }) => failed)).toEqual([]);
+  expect(kit.found("MODULE_THREW")).toEqual([]);
+});

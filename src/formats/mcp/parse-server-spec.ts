@@ -5,7 +5,7 @@ import { copyJson } from "../../tools/json-copy.ts";
 import type { JsonComplain } from "../text/json-fields.ts";
 import { type McpDialect, rulesOf, type VariableLookup } from "./mcp-dialects.ts";
 import type { LocalServerSpec, McpServerSpec, RemoteServerSpec, ServerOAuthSpec, UnconfiguredServer } from "./mcp-server-spec.ts";
-import { createEntryReader, type EntryReader, kindOf, readToolChoice, reportRest, shown } from "./server-entry.ts";
+import { EntryReader, kindOf, readToolChoice, reportRest, shown } from "./server-entry.ts";
 
 export interface ServerSpecOptions {
   readonly dialect: McpDialect;
@@ -57,7 +57,7 @@ interface ReadServerOptions extends ServerSpecOptions {
 export function readServer(name: string, value: unknown, options: ReadServerOptions): ParsedServer {
   const { complain, dialect, variables = () => undefined, about = () => undefined } = options;
   const reading = { name, rules: rulesOf(dialect), lookup: variables, about, complain };
-  const entry = createEntryReader(isRecord(value) ? value : {}, reading);
+  const entry = new EntryReader(isRecord(value) ? value : {}, reading);
   if (name.trim() === "") entry.error("MCP_NAME", "A server needs a non-empty name.", []);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they would change a terminal, or end a line of a log
   else if (name.length > 200 || /[\u0000-\u001f\u007f]/.test(name) || name === "__proto__")

@@ -13,44 +13,15 @@ interface EntryOptions {
   readonly complain: JsonComplain;
 }
 
+const maxItems = 10_000;
+
 /**
  * Reads the members of one server's entry. An invalid value is an error, which refuses the server; null counts as absent.
  * Diagnostics never show a value, because it may be a secret.
  */
-export interface EntryReader {
-  readonly isRefused: boolean;
-  /** Adds a value that is required before the server can be started. */
-  readonly needs: readonly string[];
-  /** The first of these keys that has a value. */
-  key(...keys: readonly string[]): string | undefined;
-  raw(key: string): unknown;
-  text(key: string): string | undefined;
-  flag(key: string): boolean | undefined;
-  /** A list of literal strings. */
-  names(key: string): readonly string[] | undefined;
-  object(key: string): Json | undefined;
-  /** A string with variables expanded. */
-  filled(key: string, field: FilledField): string | undefined;
-  /** A list of strings with variables expanded; numbers and booleans are converted to strings. */
-  filledList(key: string, field: FilledField): readonly string[] | undefined;
-  filledMap(key: string, field: FilledField): ReadonlyMap<string, string> | undefined;
-  environment(name: string): string | undefined;
-  need(reason: string): void;
-  error(code: string, message: string, path: JsonPath): undefined;
-  warn(code: string, message: string, path: JsonPath): void;
-  info(code: string, message: string, path: JsonPath): void;
-  /** The keys that were not read. */
-  unread(): readonly string[];
-}
-
-const maxItems = 10_000;
-
-export function createEntryReader(entry: Json, options: EntryOptions): EntryReader {
-  return new Reader(entry, options);
-}
-
-class Reader implements EntryReader {
+export class EntryReader {
   isRefused = false;
+  /** Values that are required before the server can be started. */
   readonly needs: string[] = [];
   readonly #entry: Json;
   readonly #options: EntryOptions;
@@ -61,6 +32,7 @@ class Reader implements EntryReader {
     this.#options = options;
   }
 
+  /** The first of these keys that has a value. */
   key(...keys: readonly string[]): string | undefined {
     return keys.find((key) => this.raw(key) !== undefined);
   }
@@ -80,6 +52,7 @@ class Reader implements EntryReader {
     return value === undefined || typeof value === "boolean" ? value : this.#mustBe("true or false", value, [key]);
   }
 
+  /** A list of literal strings. */
   names(key: string): readonly string[] | undefined {
     return this.#list(key)?.flatMap((item, index) => {
       const name = typeof item === "string" ? this.#sound(item, [key, index]) : this.#mustBe("text", item, [key, index]);
@@ -92,11 +65,13 @@ class Reader implements EntryReader {
     return value === undefined || isRecord(value) ? value : this.#mustBe("an object", value, [key]);
   }
 
+  /** A string with variables expanded. */
   filled(key: string, field: FilledField): string | undefined {
     const text = this.text(key);
     return text === undefined ? undefined : this.#fill(text, field, [key]);
   }
 
+  /** A list of strings with variables expanded; numbers and booleans are converted to strings. */
   filledList(key: string, field: FilledField): readonly string[] | undefined {
     return this.#list(key)?.flatMap((item, index) => {
       const text = this.#scalar(item, [key, index]);
@@ -141,6 +116,7 @@ class Reader implements EntryReader {
     this.#report("info", code, message, path);
   }
 
+  /** The keys that were not read. */
   unread(): readonly string[] {
     return Object.keys(this.#entry).filter((key) => !this.#read.has(key));
   }

@@ -32,32 +32,50 @@ export class ChangeBatch {
   }
 
   take(): readonly PathChange[] {
+    const changes = this.#changes();
+    this.#seen = new Map();
+    return changes;
+  }
+
+  /** Takes the batch if it is the change of one file that existed before, and the caller accepts it. */
+  takeOnly(accepts: (path: string) => boolean): readonly PathChange[] {
+    const [only, ...others] = this.#changes();
+    const isEdit = only?.kind === "changed" && !only.directory && others.length === 0;
+    return isEdit && accepts(only.path) ? this.take() : [];
+  }
+
+  #changes(): PathChange[] {
     const changes: PathChange[] = [];
     for (const [path, { before, now, directory }] of this.#seen) {
       if (before || now) changes.push({ path, kind: !before ? "added" : now ? "changed" : "removed", directory });
     }
-    this.#seen = new Map();
     return changes;
   }
 }
 
-/**
- * Runs after `debounce` quiet milliseconds, at the latest `maxWait` after the first touch, so that a file that is written
- * continuously is still reported.
- */
+interface SettlerOptions {
+  /** Runs after `debounce` quiet milliseconds, at the latest `maxWait` after the first touch, with the number of touches. */
+  readonly run: (touches: number) => void;
+  readonly debounce: number;
+  readonly maxWait: number;
+  /** Runs once per burst, shortly after its first touch. */
+  readonly runEarly?: ((touches: number) => void) | undefined;
+}
+
+// A save by an editor causes its events within a fraction of a millisecond.
+const earlyMs = 2;
+
+/** Waits for the end of a burst of changes. A file that is written continuously is still reported. */
 export class Settler {
-  readonly #run: (touches: number) => void;
-  readonly #debounce: number;
-  readonly #maxWait: number;
+  readonly #options: SettlerOptions;
   #timer: NodeJS.Timeout | undefined;
+  #early: NodeJS.Timeout | undefined;
   #touches = 0;
   #first = 0;
   #last = 0;
 
-  constructor(run: (touches: number) => void, debounce: number, maxWait: number) {
-    this.#run = run;
-    this.#debounce = debounce;
-    this.#maxWait = Math.max(debounce, maxWait);
+  constructor(options: SettlerOptions) {
+    this.#options = options;
   }
 
   touch(): void {
@@ -66,24 +84,29 @@ export class Settler {
     this.#touches++;
     if (this.#timer !== undefined) return;
     this.#first = this.#last;
-    this.#timer = setTimeout(() => this.#expire(), this.#debounce);
+    const { debounce, runEarly } = this.#options;
+    this.#timer = setTimeout(() => this.#expire(), debounce);
+    if (runEarly !== undefined && debounce > earlyMs) this.#early = setTimeout(() => runEarly(this.#touches), earlyMs);
   }
 
   dispose(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#early);
     this.#timer = undefined;
   }
 
   #expire(): void {
+    const { debounce, maxWait, run } = this.#options;
     const now = performance.now();
-    const due = Math.min(this.#last + this.#debounce, this.#first + this.#maxWait);
+    const due = Math.min(this.#last + debounce, this.#first + Math.max(debounce, maxWait));
     if (due - now >= 1) {
       this.#timer = setTimeout(() => this.#expire(), due - now);
       return;
     }
     const touches = this.#touches;
+    clearTimeout(this.#early);
     this.#timer = undefined;
     this.#touches = 0;
-    this.#run(touches);
+    run(touches);
   }
 }

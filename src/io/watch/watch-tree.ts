@@ -13,7 +13,15 @@ export type WatchBackend = "directory" | "chokidar";
 export interface WatchOptions {
   /** Files or directories; they need not exist yet. */
   readonly roots: readonly string[];
-  onChange(changes: readonly PathChange[]): void;
+  /** `isEarly`: the change was reported before the quiet that `debounce` asks for. */
+  onChange(changes: readonly PathChange[], isEarly: boolean): void;
+  /**
+   * Whether a changed file is complete, as far as can be known. A burst that changes only such a file is reported shortly after its
+   * first event. Absent: nothing is reported early.
+   */
+  isComplete?(path: string): boolean;
+  /** Called when a burst of which a change was reported early is over. */
+  onQuiet?(): void;
   onProblem(diagnostic: Diagnostic): void;
   /** Milliseconds of quiet before changes are reported, default 15. */
   readonly debounce?: number;
@@ -67,6 +75,8 @@ const defaultIgnored: ReadonlySet<string> = new Set([".git", ".hg", ".svn", "nod
 // compared.
 const mayHaveLostEvents = 4096;
 const maxReported = 1_000;
+// A save by rename causes about ten. More is probably a change of several files.
+const mostEarlyTouches = 16;
 // File times and the system clock differ by some ticks, and further events arrive while a batch is processed.
 const clockMarginMs = 1000;
 
@@ -80,12 +90,18 @@ class RootsWatcher implements TreeWatcher {
   readonly #reported = new Set<string>();
   #poll: NodeJS.Timeout | undefined;
   #lastSettled = now();
+  #wasEarly = false;
   #isClosed = false;
 
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#backend = chooseBackend(options);
-    this.#settler = new Settler((touches) => this.#settle(touches), options.debounce ?? 15, options.maxWait ?? 100);
+    this.#settler = new Settler({
+      run: (touches) => this.#settle(touches),
+      debounce: options.debounce ?? 15,
+      maxWait: options.maxWait ?? 100,
+      runEarly: options.isComplete && ((touches) => this.#settleEarly(touches)),
+    });
     this.#context = {
       batch: new ChangeBatch(),
       resolutions: new PathResolutions((code, path) => this.#problem("limit", path, code)),
@@ -140,10 +156,25 @@ class RootsWatcher implements TreeWatcher {
     if (touches >= mayHaveLostEvents) for (const tree of this.#trees.values()) tree.reconcile(since);
     for (const tree of this.#trees.values()) tree.settle();
     this.#schedulePoll();
-    const changes = this.#context.batch.take();
+    const wasEarly = this.#wasEarly;
+    this.#wasEarly = false;
+    this.#notify(this.#context.batch.take(), false);
+    if (wasEarly) this.#options.onQuiet?.();
+  }
+
+  /** Reports the only change so far if its file is complete. Whatever else the burst brings is reported at its end. */
+  #settleEarly(touches: number): void {
+    if (touches > mostEarlyTouches) return;
+    for (const tree of this.#trees.values()) tree.settle();
+    const changes = this.#context.batch.takeOnly((path) => this.#options.isComplete?.(path) ?? false);
+    this.#wasEarly = changes.length > 0;
+    this.#notify(changes, true);
+  }
+
+  #notify(changes: readonly PathChange[], isEarly: boolean): void {
     if (changes.length === 0) return;
     try {
-      this.#options.onChange(changes);
+      this.#options.onChange(changes, isEarly);
     } catch (error) {
       const message = `A file-change listener failed: ${errorMessage(error)}`;
       this.#options.onProblem({ severity: "error", code: "WATCH_LISTENER_FAILED", message });

@@ -4,10 +4,14 @@ import { readFileSync, type Stats, statSync } from "node:fs";
 const largest = 16 * 1024 * 1024;
 // File systems store times in steps of up to ten milliseconds, rounded down.
 const clockStep = 12;
+/** The length of the end of a file that is compared. An edit near the end of a small file must not count as another end. */
+const endLength = ({ length }: Uint8Array): number => Math.min(length, 64, Math.max(2, length >> 4));
 
 /** Remembers the hashes of files when they were read, to distinguish an edit from a touch. */
 export class FileHashes {
   readonly #known = new Map<string, string>();
+  /** The last bytes of files that were edited. */
+  readonly #ends = new Map<string, Buffer>();
 
   /** `known`: the hash of these bytes if it is already computed. */
   record(file: string, bytes: Uint8Array, known?: string): void {
@@ -29,14 +33,30 @@ export class FileHashes {
   changed(file: string): boolean {
     const before = this.#known.get(file);
     if (before === undefined) return true;
-    const now = contentHash(file);
-    if (now === undefined) this.#known.delete(file);
-    else this.#known.set(file, now);
+    const content = contentOf(file);
+    const now = content && digest(content);
+    if (content === undefined || now === undefined) {
+      this.forget(file);
+      return true;
+    }
+    this.#known.set(file, now);
+    this.#ends.set(file, Buffer.from(content.subarray(content.length - endLength(content))));
     return before !== now;
+  }
+
+  /**
+   * Whether an edited file is written completely, as far as can be known: it still ends as it did after the previous edit. A file that is
+   * being written has its end last.
+   */
+  isComplete(file: string): boolean {
+    const end = this.#ends.get(file);
+    if (end === undefined || end.length === 0) return false;
+    return contentOf(file)?.subarray(-end.length).equals(end) === true;
   }
 
   forget(file: string): void {
     this.#known.delete(file);
+    this.#ends.delete(file);
   }
 }
 
@@ -81,9 +101,14 @@ function currentState(path: string): string | undefined {
 }
 
 function contentHash(file: string): string | undefined {
+  const content = contentOf(file);
+  return content && digest(content);
+}
+
+function contentOf(file: string): Buffer | undefined {
   try {
     const stat = statSync(file);
-    return stat.isFile() && stat.size <= largest ? digest(readFileSync(file)) : undefined;
+    return stat.isFile() && stat.size <= largest ? readFileSync(file) : undefined;
   } catch {
     // The file no longer exists.
     return undefined;

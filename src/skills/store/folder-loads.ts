@@ -2,7 +2,7 @@ import { Emitter, SnapshotStore } from "../../base/emitter.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
 import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
-import { type FolderChanges, type FolderParts, SkillFolder, toSkillsChange } from "./skill-folder.ts";
+import { type FolderChanges, type FolderParts, type LoadAttempt, SkillFolder, toSkillsChange } from "./skill-folder.ts";
 import type { SkillRoots } from "./skill-roots.ts";
 import type { SkillWatch } from "./watched-paths.ts";
 
@@ -32,6 +32,8 @@ export class FolderLoads {
   readonly #looks = new Map<string, NodeJS.Timeout>();
   /** The listed folders for which a `SkillFolder` was opened last. */
   #opened: ReadonlySet<string> | undefined;
+  /** Loads that began before their burst of changes was over. */
+  readonly #early = new Map<string, EarlyLoad>();
   #isClosed = false;
 
   constructor(options: FolderLoadsOptions) {
@@ -58,14 +60,28 @@ export class FolderLoads {
     this.#options.publisher.announce(paths.flatMap((path) => changes.get(path) ?? []));
   }
 
-  /** Loads these folders and new ones, and removes folders that no longer exist. */
-  bring(wanted: Iterable<string>, changed: ChangedFolders = new Map()): void {
+  /**
+   * Loads these folders and new ones, and removes folders that no longer exist. A failure of an early load is not reported: `confirm`
+   * loads the folder again.
+   */
+  bring(wanted: Iterable<string>, changed: ChangedFolders = new Map(), isEarly = false): void {
     const { folders } = this.#options.roots;
     const isOtherList = folders !== this.#opened;
     const fresh = isOtherList ? this.#openNew() : [];
     this.#opened = folders;
     const gone = isOtherList ? [...this.#folders.keys()].filter((path) => !folders.has(path)) : [];
-    for (const path of new Set([...wanted, ...fresh, ...gone])) this.#schedule(path, changed.get(path) ?? nothing);
+    for (const path of new Set([...wanted, ...fresh, ...gone])) {
+      if (isEarly) this.#scheduleEarly(path, changed.get(path) ?? nothing);
+      else this.#schedule(path, changed.get(path) ?? nothing);
+    }
+  }
+
+  /** The burst of changes that led to early loads is over: what failed is loaded again, and its failure is reported. */
+  confirm(): void {
+    for (const [path, load] of [...this.#early]) {
+      load.isQuiet = true;
+      if (load.hasFailed) this.#schedule(path, nothing);
+    }
   }
 
   /** Settles when every folder has been loaded once. */
@@ -99,20 +115,40 @@ export class FolderLoads {
   ): void {
     if (this.#isClosed) return;
     const started = performance.now();
+    this.#early.delete(path);
     this.#folders.get(path)?.note(files);
     this.#queue.add(path, async (signal) => {
-      const changes = await this.#load(path, started, signal);
+      const changes = await this.#load(path, { started, signal });
       if (changes === undefined) return;
       this.#options.publisher.touch(path);
       publish(changes);
     });
   }
 
-  async #load(path: string, started: number, signal: AbortSignal): Promise<FolderChanges | undefined> {
+  #scheduleEarly(path: string, files: ReadonlySet<string>): void {
+    if (this.#isClosed) return;
+    const started = performance.now();
+    const early: EarlyLoad = { isQuiet: false, hasFailed: false };
+    this.#early.set(path, early);
+    this.#folders.get(path)?.note(files);
+    this.#queue.add(path, async (signal) => {
+      const changes = await this.#load(path, { started, signal, isEarly: true });
+      if (this.#early.get(path) !== early) return;
+      early.hasFailed = this.#folders.get(path)?.isPending === true;
+      if (early.hasFailed && early.isQuiet) this.#schedule(path, nothing);
+      if (!early.hasFailed) this.#early.delete(path);
+      if (changes === undefined) return;
+      this.#options.publisher.touch(path);
+      this.#options.publisher.announce([changes]);
+    });
+  }
+
+  async #load(path: string, attempt: LoadAttempt): Promise<FolderChanges | undefined> {
+    const { started, signal } = attempt;
     const { roots, watch } = this.#options;
     const folder = this.#folders.get(path);
     if (folder === undefined) return undefined;
-    const changes = roots.folders.has(path) ? await folder.load(started, signal) : folder.remove(started);
+    const changes = roots.folders.has(path) ? await folder.load(attempt) : folder.remove(started);
     const isGone = folder.current === undefined && !signal.aborted;
     clearTimeout(this.#looks.get(path));
     this.#looks.delete(path);
@@ -134,6 +170,11 @@ export class FolderLoads {
     timer.unref();
     this.#looks.set(path, timer);
   }
+}
+
+interface EarlyLoad {
+  isQuiet: boolean;
+  hasFailed: boolean;
 }
 
 const nothing: ReadonlySet<string> = new Set();

@@ -31,6 +31,14 @@ export interface FolderParts {
   onResourcesChanged?(): void;
 }
 
+export interface LoadAttempt {
+  /** In `performance.now()` time. */
+  readonly started: number;
+  readonly signal: AbortSignal;
+  /** Further changes may follow at once, so that a failure means little. */
+  readonly isEarly?: boolean;
+}
+
 /**
  * One skill folder: its active generation, and the outcome of the latest attempt to load another. The caller must not overlap attempts.
  */
@@ -110,14 +118,19 @@ export class SkillFolder {
     }
   }
 
-  /** Loads the current files. Undefined: nothing changed, or the signal ended it. `started` is in `performance.now()` time. */
-  async load(started: number, signal: AbortSignal): Promise<FolderChanges | undefined> {
+  /** Whether files changed since the last completed attempt. */
+  get isPending(): boolean {
+    return this.#unreported.size > 0;
+  }
+
+  /** Loads the current files. Undefined: nothing changed, the signal ended it, or an early attempt failed. */
+  async load({ started, signal, isEarly = false }: LoadAttempt): Promise<FolderChanges | undefined> {
     const changed = new Set(this.#changed);
     this.#changed.clear();
     const staged = await this.#stage(changed, signal);
     this.#current = undefined;
     if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
-    if (staged.kind === "rejected" && signal.aborted) return undefined;
+    if (staged.kind === "rejected" && (signal.aborted || isEarly)) return undefined;
     if (staged.kind === "absent") return this.remove(started);
     const files = [...this.#unreported];
     this.#unreported.clear();

@@ -185,7 +185,9 @@ export class SkillStore implements AsyncDisposable {
     return watchTree({
       roots: [],
       backend,
-      onChange: (changes) => {
+      isComplete: (path) => isCode(path, this.#parts) && this.#parts.hashes.isComplete(path),
+      onQuiet: () => this.#loads.confirm(),
+      onChange: (changes, isEarly) => {
         this.#noteFiles(changes.map(({ path }) => path));
         const changed = this.#findChanged(changes);
         this.#roots.rescan(changes);
@@ -196,7 +198,7 @@ export class SkillStore implements AsyncDisposable {
         for (const [folder, files] of changed) all.set(folder, new Set([...(all.get(folder) ?? []), ...files]));
         this.#held = new Map([...all].filter(([folder]) => this.#roots.isBeingReplaced(folder)));
         const ready = new Map([...all].filter(([folder]) => !this.#held.has(folder)));
-        this.#loads.bring(ready.keys(), ready);
+        this.#loads.bring(ready.keys(), ready, isEarly);
       },
       onProblem,
     });
