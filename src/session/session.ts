@@ -5,6 +5,7 @@ import type { Completion, PromptDefinition, PromptResult } from "../tools/prompt
 import type { ResourceContents, ResourceDefinition, ResourceTemplateDefinition } from "../tools/resource.ts";
 import type { ToolDefinition, ToolResult } from "../tools/tool.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
+import type { SubAgents } from "./agents/sub-agents.ts";
 import { findToolName } from "./calls/call-pipeline.ts";
 import {
   type AgentScope,
@@ -283,6 +284,11 @@ export class Session implements AsyncDisposable {
   async getMessages(): Promise<readonly SessionEvent[]> {
     this.#runtime.assertOpen();
     return this.#runtime.recording.read();
+  }
+
+  /** The agents that the session's agents have started. @internal */
+  get subAgents(): SubAgents {
+    return this.#runtime.services.subAgents;
   }
 
   /** The conversation as a model is shown it. @internal */

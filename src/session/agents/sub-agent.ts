@@ -28,6 +28,15 @@ export class SubAgent {
   readonly parent: SubAgent | undefined;
   readonly depth: number;
   readonly conversation: ChildConversation;
+  readonly startedAt: Date = new Date();
+  /** When it finished what it was last asked. Undefined: it is running. */
+  endedAt: Date | undefined;
+  /** Why it failed. */
+  error: Error | undefined;
+  /** The first message to it. */
+  prompt = "";
+  /** Whether its parent continues while it runs. */
+  isInBackground = false;
   /** What it answered, one for each time it was asked. */
   readonly replies: string[] = [];
   status: AgentFacts["status"] = "running";
@@ -84,10 +93,13 @@ export class SubAgent {
   /** Says something to it. It hears it with its next request if it is at work, and goes to work if it is not. */
   ask(message: string): void {
     this.conversation.say(message);
+    this.prompt ||= message;
     if (this.#isWorking) return;
     this.#isWorking = true;
     this.#stopping = new AbortController();
     this.status = "running";
+    this.endedAt = undefined;
+    this.error = undefined;
     this.settled = this.#work();
   }
 
@@ -100,10 +112,12 @@ export class SubAgent {
     const durationMs = Math.round(performance.now() - begun);
     this.#workedMs += durationMs;
     this.#isWorking = false;
+    this.endedAt = new Date();
     const { toolCalls, tokens } = this.conversation.tally;
     const cost = { durationMs, totalToolCalls: toolCalls, ...(tokens > 0 && { totalTokens: tokens }) };
     if (end.kind === "failed") {
       this.status = "failed";
+      this.error = end.error;
       this.#host.log.error(`Sub-agent "${this.id}" failed.`, { agent: this.profile.name, error: end.error });
       this.#emit("subagent.failed", { error: errorMessage(end.error), ...cost });
       return;

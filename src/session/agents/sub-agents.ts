@@ -22,7 +22,7 @@ export interface TaskRequest {
 export interface TaskCall {
   readonly toolCallId: string;
   /** The conversation that the call belongs to. */
-  readonly agent: AgentScope;
+  readonly agent: Pick<AgentScope, "agentId">;
 }
 
 export type TaskStart =
@@ -106,6 +106,7 @@ export class SubAgents {
 
   /** Notifies the agent's parent once the agent is done. */
   notifyWhenSettled(agent: SubAgent): void {
+    agent.isInBackground = true;
     const notified = agent.settled.then(() => {
       if (this.#isClosed) return;
       const message = agentText.notification(agent.facts);
@@ -129,13 +130,22 @@ export class SubAgents {
     return this.#agents.get(id) ?? this.#byAgentId.get(id);
   }
 
+  /** Forgets an agent. False: it is still running. */
+  remove(agent: SubAgent): boolean {
+    if (isRunning(agent)) return false;
+    agent.conversation[Symbol.dispose]();
+    this.#agents.delete(agent.id);
+    this.#byAgentId.delete(agent.conversation.agentId);
+    return true;
+  }
+
   /** Oldest first. */
   list(): readonly SubAgent[] {
     return [...this.#agents.values()];
   }
 
   /** The agent whose conversation this is; undefined: the session's own. */
-  ofScope({ agentId }: AgentScope): SubAgent | undefined {
+  ofScope({ agentId }: Pick<AgentScope, "agentId">): SubAgent | undefined {
     return agentId === undefined ? undefined : this.#byAgentId.get(agentId);
   }
 
@@ -161,11 +171,7 @@ export class SubAgents {
 
   #forgetOldest(): void {
     const settled = this.list().filter((agent) => !isRunning(agent));
-    for (const agent of settled.slice(0, Math.max(settled.length - maxSettled + 1, 0))) {
-      agent.conversation[Symbol.dispose]();
-      this.#agents.delete(agent.id);
-      this.#byAgentId.delete(agent.conversation.agentId);
-    }
+    for (const agent of settled.slice(0, Math.max(settled.length - maxSettled + 1, 0))) this.remove(agent);
   }
 }
 

@@ -53,6 +53,40 @@ function admitWithoutToken(method: string, { server, client }: Call): void {
   throw new Error(`AUTHENTICATION_FAILED: ${method} requires an authenticated connection. Send connect with the token first.`);
 }
 
+/** The methods of services that skillhost does not have. */
+const absentPrefixes = [
+  "account.getAllUsers",
+  "account.logout",
+  "agentRegistry.",
+  "commands.",
+  "managedSettings.",
+  "session.canvas.list",
+  "session.completions.",
+  "session.contentExclusion.",
+  "session.factory.listRuns",
+  "session.gitHubAuth.",
+  "session.mcp.headers.",
+  "session.plan.readSqlTodos",
+  "session.remote.",
+  "session.schedule.",
+  "session.telemetry.",
+  "session.tools.updateSubagentSettings",
+  "session.ui.handlePendingAutoModeSwitch",
+  "session.ui.handlePendingSessionLimitsExhausted",
+  "session.ui.registerDirectAutoModeSwitchHandler",
+  "session.ui.unregisterDirectAutoModeSwitchHandler",
+  "session.visibility.",
+  "session.workspaces.listCheckpoints",
+  "session.workspaces.readCheckpoint",
+  "sessions.getBoardEntryCount",
+  "sessions.getPersistedRemoteSteerable",
+  "sessions.getRemoteControlStatus",
+  "sessions.setRemoteControlSteering",
+  "sessions.stopRemoteControl",
+  "sessions.transferRemoteControl",
+  "user.settings.",
+];
+
 /**
  * The files of methods, with the prefixes of the names that they answer. The longest matching prefix decides.
  * @internal Exported for tests.
@@ -63,6 +97,7 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
     ["session.send", "session.abort", "session.interruptMainTurn", "session.getMessages", "session.log"],
     async () => (await import("./messages.ts")).messages,
   ],
+  [absentPrefixes, async () => (await import("./absent-services.ts")).absentServices],
   [["session.agent.", "agents."], async () => (await import("./agents.ts")).agents],
   [["session.eventLog.", "session.usage."], async () => (await import("./event-log.ts")).eventLog],
   [["session.extensions."], async () => (await import("./extensions.ts")).extensions],
@@ -76,6 +111,7 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["session.plan.", "session.workspaces."], async () => (await import("./workspaces.ts")).workspaces],
   [["session.plugins.", "plugins."], async () => (await import("./plugins.ts")).plugins],
   [["session.skills.", "skills."], async () => (await import("./skills.ts")).skills],
+  [["session.tasks.", "session.cancelAllBackgroundAgents"], async () => (await import("./tasks.ts")).tasks],
   [["session.tools.", "tools."], async () => (await import("./tools.ts")).tools],
   [["session.ui.", "session.commands."], async () => (await import("./ui.ts")).ui],
   [["sessions.", "sessionFs."], async () => (await import("./sessions.ts")).sessions],

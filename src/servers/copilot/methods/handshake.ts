@@ -52,7 +52,8 @@ function refuseOtherVersions(params: Params): void {
   );
 }
 
-function authStatus({ server: { options } }: Call): object {
+/** Whether models can be used, according to the token and the endpoint of the environment. */
+export function authStatus({ server: { options } }: Pick<Call, "server">): object {
   if (options.gitHubToken !== undefined) return { isAuthenticated: true, authType: "env", statusMessage: "A token was provided." };
   const { COPILOT_API_URL: copilot, OPENAI_BASE_URL: openai } = options.environment;
   const endpoint = copilot || openai;

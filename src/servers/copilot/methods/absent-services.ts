@@ -1,0 +1,110 @@
+import { randomUUID } from "node:crypto";
+import { notSupported } from "../connection/params.ts";
+import { findSession } from "../sessions/session-registry.ts";
+import { authStatus } from "./handshake.ts";
+import type { Call, Method, MethodFamily } from "./method.ts";
+
+/**
+ * The methods of services that skillhost does not have: schedules, remote control, accounts and others. Questions get the answer
+ * of a runtime in which nothing of the kind exists. Requests that would need the service are refused, in the form that the protocol
+ * has for it or as in `unsupported.ts`.
+ */
+export const absentServices: MethodFamily = {
+  "account.getAllUsers": () => [],
+  "account.logout": () => ({ hasMoreUsers: false }),
+  "agentRegistry.spawn": () => ({
+    kind: "spawn-error",
+    message: "skillhost starts no other runtimes. Start one with skillhost --headless, and connect a client to it.",
+  }),
+  // The names of commands come from the plugins and clients of a session.
+  "commands.list": () => ({ commands: [] }),
+  "managedSettings.read": () => ({}),
+  "managedSettings.clearCache": () => undefined,
+  "user.settings.get": () => ({ settings: {} }),
+  "user.settings.reload": () => undefined,
+
+  "session.canvas.list": inSession(() => ({ canvases: [] })),
+  "session.canvas.listOpen": inSession(() => ({ openCanvases: [] })),
+  "session.factory.listRuns": inSession(() => ({ runs: [] })),
+  "session.completions.getTriggerCharacters": inSession(() => ({ triggerCharacters: [] })),
+  "session.completions.request": inSession(() => ({ items: [] })),
+  // No policy is available, so no path is excluded by one.
+  "session.contentExclusion.checkPaths": inSession(({ params }) => ({
+    available: false,
+    checks: params.texts("paths").map((path) => ({ path, excluded: false })),
+  })),
+  "session.gitHubAuth.getStatus": inSession(authStatus),
+  "session.gitHubAuth.getAllAuthAvailable": inSession((call) => [authStatus(call)]),
+  "session.gitHubAuth.getCurrentAuthInfo": inSession(({ server: { options } }) =>
+    options.gitHubToken === undefined ? null : { type: "env", host: "https://github.com", envVar: "" },
+  ),
+  "session.gitHubAuth.lastAuthErrors": inSession(() => []),
+  "session.gitHubAuth.logout": inSession(() => false),
+  "session.gitHubAuth.logoutUser": inSession(() => false),
+  // Headers are never requested from clients, so no request is pending.
+  "session.mcp.headers.handlePendingHeadersRefreshRequest": inSession(() => ({ success: false })),
+  "session.plan.readSqlTodos": inSession(() => ({ rows: [] })),
+  "session.plan.readSqlTodosWithDependencies": inSession(() => ({ rows: [], dependencies: [] })),
+  "session.remote.disable": inSession(() => undefined),
+  "session.schedule.list": inSession(() => ({ entries: [] })),
+  "session.schedule.hasSelfPaced": inSession(() => ({ hasSelfPaced: false })),
+  "session.schedule.hydrate": inSession(() => undefined),
+  "session.schedule.stop": inSession(() => ({})),
+  "session.schedule.add": inSession(refuseSchedule),
+  "session.schedule.addAt": inSession(refuseSchedule),
+  "session.schedule.addCron": inSession(refuseSchedule),
+  "session.schedule.addSelfPaced": inSession(refuseSchedule),
+  "session.schedule.rearmSelfPaced": inSession(refuseSchedule),
+  "session.telemetry.getEngagementId": inSession(() => ({})),
+  // Features are attached to telemetry, which is not sent.
+  "session.telemetry.setFeatureOverrides": inSession(() => undefined),
+  "session.tools.updateSubagentSettings": inSession(updateSubAgents),
+  // These questions are never asked, so no request is pending, and a handler is never called.
+  "session.ui.handlePendingAutoModeSwitch": inSession(() => ({ success: false })),
+  "session.ui.handlePendingSessionLimitsExhausted": inSession(() => ({ success: false })),
+  "session.ui.registerDirectAutoModeSwitchHandler"({ server, client, params }) {
+    const handle = randomUUID();
+    findSession(server, params).addInterest(client, handle, autoModeSwitch);
+    return { handle };
+  },
+  "session.ui.unregisterDirectAutoModeSwitchHandler": ({ server, client, params }) => ({
+    unregistered: findSession(server, params).removeInterest(client, params.text("handle")),
+  }),
+  "session.visibility.get": inSession(() => ({ synced: false })),
+  "session.visibility.set": inSession(() => ({ synced: false })),
+  "session.workspaces.listCheckpoints": inSession(() => ({ checkpoints: [] })),
+  "session.workspaces.readCheckpoint": inSession(() => ({ content: null })),
+
+  "sessions.getBoardEntryCount": () => ({}),
+  "sessions.getPersistedRemoteSteerable": () => ({}),
+  "sessions.getRemoteControlStatus": () => ({ status: off }),
+  "sessions.setRemoteControlSteering": () => ({ status: off }),
+  "sessions.stopRemoteControl": () => ({ status: off, stopped: false }),
+  "sessions.transferRemoteControl": () => ({ status: off, transferred: false }),
+};
+
+const off = { state: "off" } as const;
+
+const autoModeSwitch = "auto_mode_switch.requested";
+
+/** The answer for a session that exists. @throws HostError `SESSION_NOT_FOUND`. */
+function inSession(answer: Method): Method {
+  return (call) => {
+    findSession(call.server, call.params);
+    return answer(call);
+  };
+}
+
+function refuseSchedule(): object {
+  return { error: "Scheduling is not supported by skillhost. A program can send the message at the right time with session.send." };
+}
+
+/** Absent settings are the defaults. Others would be ignored, so they are refused. */
+function updateSubAgents({ params }: Call): object {
+  const settings = params.optionalRecord("subagents") ?? {};
+  const given = Object.keys(settings).filter((key) => settings[key] !== undefined && settings[key] !== null);
+  if (given.length === 0) return {};
+  throw notSupported(
+    `${params.method} is not supported by skillhost: ${given.join(", ")} cannot change. Use excludedBuiltinAgents and customAgents of the session.`,
+  );
+}
