@@ -85,8 +85,8 @@ export type {
 export type { HeldBack, ServerInfo, ServerOrigin, ServerStatus, ServerTool } from "./session/mcp/server-connections.ts";
 export type { SessionMcp } from "./session/mcp/session-mcp.ts";
 export type { ServerOptions } from "./session/mcp/session-server-options.ts";
+export { type CommandLine, parseCommandLine } from "./session/permissions/command-line-rules.ts";
 export type { PermissionRuleOptions } from "./session/permissions/permission-rules.ts";
-export { type CommandLine, parseCommandLine } from "./session/permissions/permission-shell.ts";
 export type { SectionChange, SectionTransform, SystemMessageOptions } from "./session/prompt/customize-prompt.ts";
 export type { PromptsAndResources } from "./session/prompts-resources/prompts-and-resources.ts";
 export type {

@@ -4,7 +4,7 @@ import { sha256 } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
-import { WorkSlices } from "../base/work-slices.ts";
+import { WorkSlices } from "../base/wait.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { entryStamp } from "../io/file-stamp.ts";
 import { readTextFile } from "../io/read-bounded.ts";

@@ -11,8 +11,8 @@ import { isPatchFault, parsePatch } from "../../plugins/workspace-tools/operatio
 import { parseSearchPattern } from "../../plugins/workspace-tools/operations/search-pattern.ts";
 import { selectPassages } from "../../plugins/workspace-tools/operations/select-passages.ts";
 import { unifiedDiff } from "../../plugins/workspace-tools/operations/unified-diff.ts";
+import { matchesPath, matchesWildcard } from "../../src/base/text.ts";
 import { findHidden } from "../../src/base/untrusted-text.ts";
-import { matchesPath, matchesWildcard } from "../../src/base/wildcard.ts";
 import { parseAgentFile } from "../../src/formats/agents/agent-file.ts";
 import { parseMarkdownCommand, parseTomlCommand } from "../../src/formats/plugins/command-file.ts";
 import { parseFrontMatter } from "../../src/formats/skills/front-matter.ts";
@@ -23,10 +23,10 @@ import { inferDescription, parseSkillDocument } from "../../src/formats/skills/s
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../src/formats/skills/tool-json.ts";
 import { parseJson } from "../../src/formats/text/json-document.ts";
+import { parseCommandLine } from "../../src/session/permissions/command-line-rules.ts";
 import { hostsIn } from "../../src/session/permissions/permission-patterns.ts";
-import { parseCommandLine } from "../../src/session/permissions/permission-shell.ts";
+import { readShellScript } from "../../src/session/permissions/read-shell-script.ts";
 import { reachOf } from "../../src/session/permissions/shell-reach.ts";
-import { readScript } from "../../src/session/permissions/shell-words.ts";
 import { parseUriTemplate } from "../../src/tools/define/uri-template.ts";
 
 /** A function that reads hostile text. */
@@ -70,7 +70,7 @@ export const scans: Readonly<Record<string, ScanText>> = {
   },
   "a command line": parseCommandLine,
   "a command line as it is described": describeCommand,
-  "a script": readScript,
+  "a script": readShellScript,
   "what a line reaches": (text) => reachOf(text, tmpdir()),
   "what cat reaches": (text) => reachOf(`cat ${text}`, tmpdir()),
   "hosts in a word": hostsIn,

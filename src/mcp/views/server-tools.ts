@@ -2,7 +2,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { errorMessage } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { exactJson } from "../../base/untrusted-text.ts";
-import { WorkSlices } from "../../base/work-slices.ts";
+import { WorkSlices } from "../../base/wait.ts";
 import type { McpServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import type { Tool, ToolsFound } from "../../tools/tool.ts";
 import { digestOf } from "../../trust/folder-digests.ts";

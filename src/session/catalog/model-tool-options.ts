@@ -1,4 +1,4 @@
-import { matchesWildcard } from "../../base/wildcard.ts";
+import { matchesWildcard } from "../../base/text.ts";
 import type { SystemMessageOptions } from "../prompt/customize-prompt.ts";
 
 /** What may be different for a model, or for a family of models. A field that is given takes the place of the session's own. */

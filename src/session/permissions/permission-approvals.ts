@@ -2,9 +2,9 @@ import { isRecord } from "../../base/json.ts";
 import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
 import type { ApprovalKey } from "../../trust/approvals.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
+import { approvableWords } from "./command-line-rules.ts";
 import { hostOf } from "./permission-patterns.ts";
 import { commandsOf, urlsOf } from "./permission-rules.ts";
-import { toldWhole } from "./permission-shell.ts";
 
 /** A call that may have been approved before. */
 export interface ApprovableCall {
@@ -152,7 +152,7 @@ const approvalKinds: ReadonlyMap<unknown, ApprovalKind> = new Map<unknown, Appro
     {
       requestKind: "shell",
       isByTool: false,
-      patternsOf: ({ request }) => commandPatterns(toldWhole(commandsOf(request))),
+      patternsOf: ({ request }) => commandPatterns(approvableWords(commandsOf(request))),
       readAnswer: readCommandAnswer,
       read: ({ commandIdentifiers }) => commandPatterns(readIdentifiers(commandIdentifiers)),
       concerns: isOwnTool,
@@ -224,7 +224,7 @@ function readIdentifiers(identifiers: unknown): readonly string[] | undefined {
 
 function readCommandAnswer({ commandIdentifiers }: Fields, { request }: ApprovableCall): readonly Pattern[] | undefined {
   const approved = readIdentifiers(commandIdentifiers);
-  const asked = toldWhole(commandsOf(request));
+  const asked = approvableWords(commandsOf(request));
   return asked?.every((identifier) => approved?.includes(identifier)) ? commandPatterns(approved) : undefined;
 }
 

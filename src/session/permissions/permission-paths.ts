@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, posix, resolve, sep } from "node:path";
-import { matchesPath } from "../../base/wildcard.ts";
+import { matchesPath } from "../../base/text.ts";
 import { realPathOfDeepest } from "../../io/confine-path.ts";
 
 /** A pattern below a folder. The folder is itself whatever characters its name has, the rest may hold wildcards. */

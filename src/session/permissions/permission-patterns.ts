@@ -1,4 +1,4 @@
-import { matchesWildcard } from "../../base/wildcard.ts";
+import { matchesWildcard } from "../../base/text.ts";
 import { canonicalHost } from "../../io/net/host-address.ts";
 
 /** Why a text cannot be a pattern here; undefined: it can. What only looks like a pattern must not pass for a name. */

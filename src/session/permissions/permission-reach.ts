@@ -1,7 +1,7 @@
 import { basename, isAbsolute, posix, relative, resolve } from "node:path";
 import { isRecord } from "../../base/json.ts";
+import { matchesPath, matchesWildcard } from "../../base/text.ts";
 import { type ApprovalText, approvalText, exactJson, exactText } from "../../base/untrusted-text.ts";
-import { matchesPath, matchesWildcard } from "../../base/wildcard.ts";
 import { findConfinement, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallReach, PermissionAsk, PermissionRequest } from "../../tools/tool.ts";
 

@@ -1,11 +1,8 @@
 import { HostError } from "../../base/errors.ts";
-import { matchesWildcard } from "../../base/wildcard.ts";
+import { matchesWildcard } from "../../base/text.ts";
 import { isPrivateHost } from "../../io/net/host-address.ts";
 import { maxLimitedPaths, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { AddressRules, PermissionRequest, Tool } from "../../tools/tool.ts";
-import { allowsPath, forbiddenOnDisk, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";
-import { allowsUrl, forbidsUrl, globFault, readUrl, readUrlPattern } from "./permission-patterns.ts";
-import { allowsArguments, forbidsArguments, type RuledReach, readArgumentPatterns } from "./permission-reach.ts";
 import {
   allowsCommands,
   type CommandPattern,
@@ -16,7 +13,10 @@ import {
   reachesPath,
   readCommands,
   wordsOf,
-} from "./permission-shell.ts";
+} from "./command-line-rules.ts";
+import { allowsPath, forbiddenOnDisk, forbidsPath, readPath, toPathPattern } from "./permission-paths.ts";
+import { allowsUrl, forbidsUrl, globFault, readUrl, readUrlPattern } from "./permission-patterns.ts";
+import { allowsArguments, forbidsArguments, type RuledReach, readArgumentPatterns } from "./permission-reach.ts";
 import { reachOf, type ShellReach } from "./shell-reach.ts";
 
 /** What is decided beforehand about calls. A rule of `deny` beats one of `ask`, and that one of `allow`. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { matchesWildcard } from "../../base/wildcard.ts";
-import type { ShellWord } from "./shell-words.ts";
+import { matchesWildcard } from "../../base/text.ts";
+import type { ShellWord } from "./read-shell-script.ts";
 
 /** What expansions depend on. */
 export interface ExpansionContext {

@@ -1,8 +1,8 @@
 import { basename, resolve } from "node:path";
+import { readShellScript, type ShellCommand, type ShellWord } from "./read-shell-script.ts";
 import { expandWord, StepBudget } from "./shell-expansion.ts";
 import { gitUse } from "./shell-git.ts";
 import { anyOption, findProgram, type ShellProgram, saysItsVersion } from "./shell-programs.ts";
-import { readScript, type ShellCommand, type ShellWord } from "./shell-words.ts";
 
 /** A file or folder that a line reaches. */
 export interface PathUse {
@@ -73,7 +73,7 @@ class ReachReader implements ShellReach {
   }
 
   read(line: string, depth: number): undefined {
-    const { commands, doubt } = readScript(line);
+    const { commands, doubt } = readShellScript(line);
     if (doubt !== undefined) this.#doubt(doubt);
     if (depth > maxDepth) return this.#doubt("shells are nested too deeply");
     const isLoop = commands.some(({ words: [first] }) => first !== undefined && /^(?:for|while|until)$/.test(first.text));

@@ -2,7 +2,7 @@ import { realpathSync, type Stats } from "node:fs";
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { judgeRange } from "../../base/version-range.ts";
-import { WorkSlices } from "../../base/work-slices.ts";
+import { WorkSlices } from "../../base/wait.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
 import type { FileGuard } from "../../io/read-bounded.ts";
 import type { Tool } from "../../tools/tool.ts";

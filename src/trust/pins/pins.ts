@@ -1,4 +1,4 @@
-import { WorkSlices } from "../../base/work-slices.ts";
+import { WorkSlices } from "../../base/wait.ts";
 import { type Approval, type ApprovalScope, type ApprovalStore, oldestFirst } from "../approvals.ts";
 import { approvalId, isAmong, nothingSeen, type PinSubject, placeOf, type SeenOfServer, type SeenPin, SeenPins } from "./seen-pins.ts";
 

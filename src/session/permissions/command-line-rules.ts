@@ -2,9 +2,9 @@ import { join } from "node:path";
 import type { PermissionRequest } from "../../tools/tool.ts";
 import { forbidsPath, forbidsWithin, type PathPattern, type RequestedPath, readFollowedPath } from "./permission-paths.ts";
 import { forbidsWord, type UrlPattern } from "./permission-patterns.ts";
+import { maxLineLength } from "./read-shell-script.ts";
 import { trackedPaths } from "./shell-git.ts";
 import type { PathUse, ShellReach } from "./shell-reach.ts";
-import { maxLineLength } from "./shell-words.ts";
 
 /** The words of one command, unquoted, as a POSIX shell would see them. */
 type Words = readonly string[];
@@ -189,14 +189,14 @@ export function allowsCommands(patterns: readonly CommandPattern[], requested: R
   const isAllowed = (words: readonly string[]): boolean => patterns.some((pattern) => allowsWords(pattern, words));
   const { identifiers, line, redirectsToFile } = requested;
   if (identifiers === undefined) return !redirectsToFile && line?.isSimple === true && isAllowed(line.commands[0]!);
-  return toldWhole(requested)?.every((identifier) => isAllowed(wordsOf(identifier))) === true;
+  return approvableWords(requested)?.every((identifier) => isAllowed(wordsOf(identifier))) === true;
 }
 
 /**
  * The commands that the tool lists, where they are all that the text has and nothing in it could turn into another.
  * Undefined otherwise.
  */
-export function toldWhole({ identifiers = [], line, redirectsToFile }: RequestedCommands): readonly string[] | undefined {
+export function approvableWords({ identifiers = [], line, redirectsToFile }: RequestedCommands): readonly string[] | undefined {
   if (redirectsToFile || identifiers.length === 0 || line?.isClear === false) return undefined;
   const isTold = (words: readonly string[]): boolean => identifiers.some((identifier) => startsWith(words, wordsOf(identifier)));
   return line === undefined || line.commands.every(isTold) ? identifiers : undefined;

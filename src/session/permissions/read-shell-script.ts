@@ -33,7 +33,7 @@ const maxDepth = 8;
  * Reads the part of bash's grammar that everyday lines consist of. Whatever else there is (functions, `case`,
  * arithmetic with variables) is a doubt: the caller must not take the commands for everything that the script does.
  */
-export function readScript(text: string): ShellScript {
+export function readShellScript(text: string): ShellScript {
   if (text.length > maxLineLength) return { commands: [], doubt: "the line is too long to be read" };
   const reader = new ScriptReader(text, { commands: [], doubt: undefined }, 0);
   reader.readList(undefined);
