@@ -228,6 +228,13 @@ describe("what waits and what was", () => {
     for (const prompt of ["second", "third"]) await client.request("session.send", { sessionId, prompt });
     const { items } = await client.request("session.queue.pendingItems", { sessionId });
     expect(items.map(({ displayText }: Json) => displayText)).toEqual(["second", "third"]);
+    await client.request("session.send", { sessionId, prompt: "steering", mode: "immediate" });
+    const removeAt = (id: string): Promise<Json> => client.request("session.queue.removeAt", { sessionId, id });
+    expect(await removeAt("unknown")).toEqual({ removed: false });
+    expect(await removeAt(items[0].id)).toEqual({ removed: true });
+    expect(await removeAt(items[0].id)).toEqual({ removed: false });
+    const left = await client.request("session.queue.pendingItems", { sessionId });
+    expect([left.items.length, left.items[0].displayText, left.steeringMessages]).toEqual([1, "third", ["steering"]]);
     expect(await client.request("session.queue.removeMostRecent", { sessionId })).toEqual({ removed: true });
     expect(await client.request("session.queue.hasPending", { sessionId })).toEqual({ hasPending: true });
     await client.request("session.queue.clear", { sessionId });

@@ -70,7 +70,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.queue.insertAt",
     "session.queue.moveItem",
     "session.queue.process",
-    "session.queue.removeAt",
     "session.queue.sendNow",
     "session.queue.setDrainPaused",
     "session.queue.snapshot",
