@@ -6,7 +6,9 @@ import { fileURLToPath } from "node:url";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const officialPath = here(`../peers/copilot/node_modules/@github/copilot-${process.platform}-${process.arch}/copilot`);
+const platform = `${process.platform}-${process.arch}`;
+/** The program that the SDK starts unless it is given another one. */
+const officialPath = here(`../peers/copilot/node_modules/@github/copilot-sdk-${platform}/prebuilds/${platform}/copilot-runtime`);
 const headless = ["--headless", "--no-auto-update", "--log-level", "error", "--stdio"];
 
 export const ours = { name: "skillhost", command: process.execPath, args: [here("../../dist/cli/bin.js"), ...headless] };
@@ -126,12 +128,14 @@ export async function startModel() {
   let plan = { rounds: 0, name: "" };
   let round = 0;
   let answeredAt;
+  let requested = () => {};
   const server = createServer(async (request, response) => {
     const arrived = performance.now();
     let text = "";
     for await (const piece of request) text += piece;
     response.setHeader("content-type", "application/json");
     if (!request.url.endsWith("/chat/completions")) return void response.end(JSON.stringify(lookUp(request.url)));
+    requested(arrived);
     if (answeredAt !== undefined) gaps.push(arrived - answeredAt);
     const isCall = round++ < plan.rounds;
     const body = JSON.stringify(completion(JSON.parse(text).model, isCall ? { name: plan.name, id: `call-${round}` } : undefined));
@@ -149,6 +153,12 @@ export async function startModel() {
       gaps.length = 0;
       answeredAt = undefined;
       return () => [...gaps];
+    },
+    /** The time at which the next request for a completion arrives. */
+    nextRequest() {
+      return new Promise((resolve) => {
+        requested = resolve;
+      });
     },
     close() {
       server.closeAllConnections();
