@@ -68,7 +68,7 @@ test("a skill without a SKILL.md, or hidden from models, has no entry; its files
     skillOf("one", { "SKILL.md": skillDocument("one") }, { hiddenFromModel: true }),
   ]) {
     const { shelf, lines } = shelfOf(skill);
-    expect(await shelf.list()).toEqual([]);
+    expect((await shelf.list()).items).toEqual([]);
     expect(await shelf.get("skill://one/SKILL.md")).toBeUndefined();
     expect(await shelf.read("skill://one/SKILL.md")).toBeUndefined();
     expect(await shelf.directory("skill://one")).toBeUndefined();
@@ -85,7 +85,7 @@ test("a skill of too many files, or with a file that cannot be read, is left out
     skillOf("two", { "SKILL.md": skillDocument("two"), "a.md": "" }, { read: unreadable }),
     skillOf("three", { "SKILL.md": skillDocument("three") }),
   );
-  expect((await shelf.list()).map(({ uri }) => uri)).toEqual(["skill://three/SKILL.md"]);
+  expect((await shelf.list()).items.map(({ uri }) => uri)).toEqual(["skill://three/SKILL.md"]);
   expect(await shelf.read("skill://one/0.md")).toBeUndefined();
   expect(lines.sort()).toEqual([expect.stringMatching(/one.*513 files/), expect.stringMatching(/two.*no permission/)]);
 });
@@ -95,7 +95,7 @@ test("skills get names that clients take, and no two the same", async () => {
     skillOf(name, { "SKILL.md": `I am ${name}.` }, name === "hidden" ? { hiddenFromModel: true } : {}),
   );
   const { shelf } = shelfOf(...skills);
-  const entries = await shelf.list();
+  const { items: entries } = await shelf.list();
   const texts = await Promise.all(entries.map(async ({ uri }) => (await shelf.read(uri))?.[0]));
   const found = entries.map(({ frontmatter }, index) => [
     frontmatter.name,
@@ -109,11 +109,44 @@ test("skills get names that clients take, and no two the same", async () => {
     [expect.stringMatching(/^skill-[0-9a-f]{8}$/), "数据"],
   ]);
   const others = shelfOf(...[...skills].reverse()).shelf;
-  expect(await others.list()).toEqual(entries);
+  expect((await others.list()).items).toEqual(entries);
 });
 
 test("a skill whose name begins as another's is not taken for it", async () => {
   const { shelf } = shelfOf(skillOf("one", { "SKILL.md": skillDocument("one") }));
   expect(await shelf.read("skill://one-more/SKILL.md")).toBeUndefined();
   expect(await shelf.directory("skill://on")).toBeUndefined();
+});
+
+test("a page reads only its own skills, a few at a time, and all pages have each served skill once, in order", async () => {
+  const reads: string[] = [];
+  let [reading, most] = [0, 0];
+  const skills = Array.from({ length: 350 }, (_value, index) => {
+    const name = `skill-${String((index * 3) % 350).padStart(3, "0")}`;
+    const isBroken = index % 5 === 0;
+    const read = async (): Promise<Uint8Array> => {
+      reads.push(name);
+      most = Math.max(most, ++reading);
+      await new Promise((resolve) => setImmediate(resolve));
+      reading--;
+      if (isBroken) throw new Error("no permission");
+      return Buffer.from(skillDocument(name));
+    };
+    return { skill: skillOf(name, { "SKILL.md": "" }, { read }), isBroken };
+  });
+  const { shelf } = shelfOf(...skills.map(({ skill }) => skill));
+  const first = await shelf.list();
+  expect(first.items).toHaveLength(100);
+  expect(reads.length).toBeLessThanOrEqual(140);
+  expect(most).toBeLessThanOrEqual(8);
+  const uris = first.items.map(({ uri }) => uri);
+  let { nextCursor } = first;
+  while (nextCursor !== undefined) {
+    const next = await shelf.list(nextCursor);
+    uris.push(...next.items.map(({ uri }) => uri));
+    nextCursor = next.nextCursor;
+  }
+  const served = skills.filter(({ isBroken }) => !isBroken).map(({ skill }) => `skill://${skill.name}/SKILL.md`);
+  expect(uris).toEqual(served.sort());
+  await expect(shelf.list(Buffer.from("nothing").toString("base64url"))).rejects.toMatchObject({ code: -32602 });
 });

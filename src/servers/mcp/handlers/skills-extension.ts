@@ -21,6 +21,8 @@ import type { SkillEntry } from "../../../tools/tool-source.ts";
 import { guarded, schemaOf } from "../fast-path-server.ts";
 
 const pageSize = 100;
+/** The number of skills whose files are read at the same time: more would only hold more files in memory. */
+const readAtOnce = 8;
 
 /** The capability of a server with `serveSkills`. */
 export const skillsCapability: Readonly<Record<string, { readonly directoryRead: true }>> = {
@@ -32,7 +34,7 @@ export function serveSkills(server: Server, resources: SkillResources, cacheHint
   const hints = { ...cacheHint };
   server.setRequestHandler(SKILLS_LIST_METHOD, { params: page }, ({ cursor }) =>
     guarded(log, "the list of skills", async () => {
-      const { items, ...next } = cut(await resources.list(), cursor);
+      const { items, ...next } = await resources.list(cursor);
       return { skills: items, ...next, ...hints };
     }),
   );
@@ -58,14 +60,28 @@ interface Page<T> {
   readonly nextCursor?: string;
 }
 
-/** Continues after the URI in the cursor, so that added or removed items repeat nothing. */
+/** Continues after the URI in the cursor, so that added or removed items repeat nothing. `all` is sorted by URI. */
 function cut<T extends { readonly uri: string }>(all: readonly T[], cursor: string | undefined): Page<T> {
-  const after = cursor === undefined ? "" : Buffer.from(cursor, "base64url").toString("utf8");
-  if (cursor !== undefined && !/^\w+:\/\//.test(after)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid cursor");
-  const left = all.filter(({ uri }) => uri > after);
-  const items = left.slice(0, pageSize);
-  const last = items.at(-1);
-  return left.length > pageSize && last !== undefined ? { items, nextCursor: Buffer.from(last.uri).toString("base64url") } : { items };
+  const after = cursorUri(cursor);
+  const start = after === undefined ? 0 : firstAfter(all, after);
+  const items = all.slice(start, start + pageSize);
+  return { items, ...(start + pageSize < all.length && nextCursor(items.at(-1))) };
+}
+
+function cursorUri(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const uri = Buffer.from(cursor, "base64url").toString("utf8");
+  if (!/^\w+:\/\//.test(uri)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid cursor");
+  return uri;
+}
+
+function firstAfter(all: readonly { readonly uri: string }[], uri: string): number {
+  const index = all.findIndex((item) => item.uri > uri);
+  return index === -1 ? all.length : index;
+}
+
+function nextCursor(last: { readonly uri: string } | undefined): { readonly nextCursor?: string } {
+  return last === undefined ? {} : { nextCursor: Buffer.from(last.uri).toString("base64url") };
 }
 
 function notServed(uri: string, why: string): ProtocolError {
@@ -106,6 +122,12 @@ interface CachedSkill {
   readonly entry: Promise<Skill | undefined>;
 }
 
+/** The skills by the names under which they are served, and sorted by the URIs of their SKILL.md. */
+interface ServedSkills {
+  readonly byName: ReadonlyMap<string, SkillEntry>;
+  readonly sorted: readonly { readonly uri: string; readonly name: string; readonly skill: SkillEntry }[];
+}
+
 /** A served file. It has the bytes of the disk, except a SKILL.md that strict clients could not read. */
 interface ServedFile {
   readonly path: string;
@@ -125,17 +147,27 @@ export class SkillResources {
   readonly #session: Session;
   readonly #log: Logger;
   readonly #cached = new WeakMap<SkillEntry, CachedSkill>();
-  #named: { readonly skills: readonly SkillEntry[]; readonly served: ReadonlyMap<string, SkillEntry> } | undefined;
+  #named: { readonly skills: readonly SkillEntry[]; readonly served: ServedSkills } | undefined;
 
   constructor(session: Session, log: Logger) {
     this.#session = session;
     this.#log = log;
   }
 
-  /** All entries, sorted by URI. */
-  async list(): Promise<readonly Skill[]> {
-    const entries = await Promise.all([...this.#served()].map(([name, skill]) => this.#cache(name, skill).entry));
-    return entries.filter((entry) => entry !== undefined).sort((a, b) => (a.uri < b.uri ? -1 : 1));
+  /** One page of entries, sorted by URI. Only the skills of the page are read. */
+  async list(cursor?: string): Promise<Page<Skill>> {
+    const after = cursorUri(cursor);
+    const served = this.#served();
+    const items: Skill[] = [];
+    for (let start = after === undefined ? 0 : firstAfter(served.sorted, after); start < served.sorted.length; ) {
+      // A skill that cannot be served has no entry, so the page may need more than its number of skills.
+      const some = served.sorted.slice(start, start + Math.min(pageSize - items.length, readAtOnce));
+      const entries = await Promise.all(some.map(({ name, skill }) => this.#cache(name, skill).entry));
+      items.push(...entries.filter((entry) => entry !== undefined));
+      start += some.length;
+      if (items.length >= pageSize && start < served.sorted.length) return { items, ...nextCursor(items.at(-1)) };
+    }
+    return { items };
   }
 
   /** The entry whose SKILL.md has this URI. */
@@ -181,16 +213,19 @@ export class SkillResources {
     throw new ProtocolError(ProtocolErrorCode.InternalError, `${uri} has changed. Request the skill again.`, { uri });
   }
 
-  /** The skills by the names under which they are served. */
-  #served(): ReadonlyMap<string, SkillEntry> {
+  #served(): ServedSkills {
     const skills = this.#session.listSkills();
-    if (this.#named?.skills !== skills) this.#named = { skills, served: nameServed(skills) };
+    if (this.#named?.skills !== skills) {
+      const byName = nameServed(skills);
+      const sorted = [...byName].map(([name, skill]) => ({ uri: addressOf(name, documentName), name, skill }));
+      this.#named = { skills, served: { byName, sorted: sorted.sort((a, b) => (a.uri < b.uri ? -1 : 1)) } };
+    }
     return this.#named.served;
   }
 
   #skillAt(uri: string): readonly [name: string, skill: SkillEntry] | undefined {
     const name = uri.startsWith(scheme) ? uri.slice(scheme.length).split("/", 1)[0]! : "";
-    const skill = this.#served().get(name);
+    const skill = this.#served().byName.get(name);
     return skill && [name, skill];
   }
 
