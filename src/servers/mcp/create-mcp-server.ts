@@ -4,7 +4,7 @@ import type { Logger } from "../../base/logger.ts";
 import { type ClientChannel, type ClientChannelOptions, createRequestChannels, type WithClient } from "./client-channel.ts";
 import { FastPathServer, guarded, resourceNotFound } from "./fast-path-server.ts";
 import { callParams, createToolCaller } from "./handlers/call-tool.ts";
-import { type SkillResources, serveSkills, skillsCapability } from "./handlers/skills-extension.ts";
+import { resourcePage, type SkillResources, serveSkills, skillsCapability } from "./handlers/skills-extension.ts";
 import { type InputRequiredCalls, missingCapability } from "./input-required-calls.ts";
 import { createErrorReport, type HostErrors, type ServedList, type ServedSession, sendNewErrors } from "./served-session.ts";
 import type { ServerResourceSubscriptions } from "./server-resource-subscriptions.ts";
@@ -133,7 +133,12 @@ function serveFeatures(parts: FeatureParts): void {
   const { served, server, log } = parts;
   const { session } = served;
   server.setRequestHandler("prompts/list", () => served.whenStarted(() => ({ prompts: [...session.listPrompts()] as never })));
-  server.setRequestHandler("resources/list", () => served.whenStarted(() => ({ resources: [...session.listResources()] as never })));
+  server.setRequestHandler("resources/list", ({ params }) =>
+    served.whenStarted(() => {
+      const { items, ...next } = resourcePage(session.listResources(), params?.cursor);
+      return { resources: items as never, ...next };
+    }),
+  );
   server.setRequestHandler("resources/templates/list", () =>
     served.whenStarted(() => ({ resourceTemplates: [...session.listResourceTemplates()] as never })),
   );

@@ -242,3 +242,24 @@ describe("the Skills extension", () => {
     expect((await ask(served, "skills/list", { cursor: "made up" })).error.code).toBe(-32602);
   });
 });
+
+test("more than a thousand resources are listed in pages, each once", async () => {
+  const many = toolModule(
+    `Array.from({ length: 2_050 }, (_, index) => defineResource("notes://" + (index * 7) % 2_050, { name: "Note " + index, read: () => "" }))`,
+  );
+  await using served = await serveSkill({ ...files, "tools/offers.ts": many });
+  const client = await served.connect(eras[0]!);
+  const uris: string[] = [];
+  let pages = 0;
+  for (let cursor: string | undefined; ; pages++) {
+    const page = await client.request({ method: "resources/list", params: cursor === undefined ? {} : { cursor } });
+    uris.push(...page.resources.map(({ uri }) => uri));
+    if (page.nextCursor === undefined) break;
+    cursor = page.nextCursor;
+  }
+  expect(pages).toBe(2);
+  const notes = uris.filter((uri) => uri.startsWith("notes://"));
+  expect(new Set(notes).size).toBe(2_050);
+  expect(notes).toHaveLength(2_050);
+  await expect(client.request({ method: "resources/list", params: { cursor: "AAAA" } })).rejects.toMatchObject({ code: -32602 });
+});
