@@ -122,8 +122,7 @@ function walk(node, visit) {
 
 /** Runs something, and returns the numbers of the files whose functions were entered meanwhile, or until `stop` was called. */
 async function record(work) {
-  // An earlier run may have left work to be done in the background.
-  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  await settle();
   const entries = [];
   const stop = () => {
     globalThis.functionEntered = undefined;
@@ -135,6 +134,19 @@ async function record(work) {
     stop();
   }
   return entries;
+}
+
+/** Waits until an earlier run has left nothing to be done in the background, such as the end of a burst of saves. */
+async function settle() {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    let isEntered = false;
+    globalThis.functionEntered = () => {
+      isEntered = true;
+    };
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    globalThis.functionEntered = undefined;
+    if (!isEntered) return;
+  }
 }
 
 /** The entries of the last of some runs. */
