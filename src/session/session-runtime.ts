@@ -246,14 +246,11 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   }
 
   #emitShutdown(): void {
-    if (!this.events.wants("session.shutdown")) return;
-    const { startedAt, summary } = this.usage;
-    const { model } = this.config.view;
-    this.events.append("session.shutdown", {
-      shutdownType: "routine",
-      sessionStartTime: startedAt.getTime(),
-      ...summary,
-      ...(model !== undefined && { currentModel: model }),
+    this.events.append("session.shutdown", () => {
+      const { startedAt, summary } = this.usage;
+      const { model } = this.config.view;
+      const current = model !== undefined && { currentModel: model };
+      return { shutdownType: "routine", sessionStartTime: startedAt.getTime(), ...summary, ...current };
     });
   }
 

@@ -148,23 +148,24 @@ export function createAgentChanges(events: SessionEvents, initial: AgentProfile 
 }
 
 function emitSelected(events: SessionEvents, { name, displayName, tools }: AgentProfile): void {
-  if (!events.wants(selectedType)) return;
   events.append(selectedType, { agentName: name, agentDisplayName: displayName, tools: tools ?? null });
 }
 
 function emitAgents(events: SessionEvents, { custom }: SessionAgents): void {
-  if (!events.wants("session.custom_agents_updated")) return;
-  const agents = custom.map(({ name, displayName, description, tools, model, isPlugins }) => ({
-    id: name,
-    name,
-    displayName,
-    description,
-    source: isPlugins ? "plugin" : "custom",
-    tools: tools ?? null,
-    userInvocable: true,
-    ...(model !== undefined && { model }),
+  events.append("session.custom_agents_updated", () => ({
+    agents: custom.map(({ name, displayName, description, tools, model, isPlugins }) => ({
+      id: name,
+      name,
+      displayName,
+      description,
+      source: isPlugins ? "plugin" : "custom",
+      tools: tools ?? null,
+      userInvocable: true,
+      ...(model !== undefined && { model }),
+    })),
+    errors: [],
+    warnings: [],
   }));
-  events.append("session.custom_agents_updated", { agents, errors: [], warnings: [] });
 }
 
 function isSameAgents(before: readonly AgentProfile[], now: readonly AgentProfile[]): boolean {

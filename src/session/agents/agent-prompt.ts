@@ -44,7 +44,6 @@ interface SkillUse {
 
 /** Emits that a skill's instructions were added to a conversation. */
 export function emitSkillInvoked({ name, description, folder }: SkillEntry, content: string, { events, trigger, agentId }: SkillUse): void {
-  if (!events.wants("skill.invoked")) return;
   events.append("skill.invoked", { name, path: folder ?? "", content, description, source: "custom", trigger }, agentId);
 }
 

@@ -152,7 +152,6 @@ export class SubAgent {
 
   #emit(type: string, more: object): void {
     const { events } = this.#host;
-    if (!events.wants(type)) return;
     const { model } = this.#options;
     const { name: agentName, displayName: agentDisplayName } = this.profile;
     const data = { agentName, agentDisplayName, toolCallId: this.toolCallId, ...(model !== undefined && { model }), ...more };

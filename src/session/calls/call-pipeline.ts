@@ -194,9 +194,7 @@ export class CallPipeline implements Pipeline, ContextServices {
 
   fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void {
     const { events, log } = this.#host;
-    if (events.wants("session.workspace_file_changed")) {
-      events.append("session.workspace_file_changed", { operation: "update", path }, run.agent.agentId);
-    }
+    events.append("session.workspace_file_changed", { operation: "update", path }, run.agent.agentId);
     try {
       this.#host.onFileChanged({ path, content, toolCallId: run.call.id, ...(languageId !== undefined && { languageId }) });
     } catch (error) {

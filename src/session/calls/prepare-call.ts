@@ -215,8 +215,7 @@ function applyVerdict(run: RunningCall, host: CallServices, verdict: PermissionV
   if (verdict.isUnclear) {
     const message = `An answer to the permission request of tool "${run.call.name}" could not be understood, so the call was denied. Answer with a kind such as "approve-once" or "reject".`;
     host.log.warning(message, logFacts(run, host));
-    if (host.events.wants("session.warning"))
-      host.events.append("session.warning", { warningType: "permission", message }, run.agent.agentId);
+    host.events.append("session.warning", { warningType: "permission", message }, run.agent.agentId);
   }
   settle(run, verdict.code, { reason: verdict.reason });
 }

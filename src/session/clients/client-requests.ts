@@ -122,7 +122,7 @@ export class ClientRequests {
 
   #announce(ask: PendingRequest): void {
     const { requested, toRequested } = ask.row;
-    if (this.#events.wants(requested)) this.#events.append(requested, toRequested(ask.data, this.#facts(ask)), ask.options.agentId);
+    this.#events.append(requested, () => toRequested(ask.data, this.#facts(ask)), ask.options.agentId);
   }
 
   /** Calls a client's callback with the question, if there is one. */
@@ -186,7 +186,7 @@ export class ClientRequests {
     this.#open.delete(ask);
     ask.withdraw(outcome);
     const { completed, toCompleted } = ask.row;
-    if (this.#events.wants(completed)) this.#events.append(completed, toCompleted(outcome, this.#facts(ask)), ask.options.agentId);
+    this.#events.append(completed, () => toCompleted(outcome, this.#facts(ask)), ask.options.agentId);
     ask.settled?.(outcome);
   }
 

@@ -50,7 +50,7 @@ export class SessionEvents {
     this.#parentId = lastEventId;
   }
 
-  /** Whether anybody hears of this type: ask before building costly data. */
+  /** Whether anything listens to this type. `append` asks this itself; ask before work that only the event needs. */
   wants(type: string): boolean {
     return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
   }
@@ -62,11 +62,12 @@ export class SessionEvents {
 
   /**
    * Passes the event to every sink, in the order they were added, before it returns. An event that a sink appends follows the one it is
-   * about. If nothing listens to the type, no event is built, and the chain does not change.
+   * about. If nothing listens to the type, no event is built, and the chain does not change: data that is costly to build is passed as a
+   * function.
    */
-  append(type: string, data: object, agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
+  append(type: string, data: object | (() => object), agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
     if (!this.wants(type)) return;
-    this.#waiting.push(this.#envelope(type, data, agentId, isMomentary));
+    this.#waiting.push(this.#envelope(type, typeof data === "function" ? data() : data, agentId, isMomentary));
     if (this.#isDelivering) return;
     this.#isDelivering = true;
     try {

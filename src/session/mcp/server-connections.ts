@@ -26,7 +26,6 @@ export class SessionServerConnections implements Disposable {
     this.#listening = servers?.subscribe((news) => {
       const { events } = this.#host;
       const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
-      if (!events.wants(type)) return;
       const { server: serverName } = news;
       if (news.kind === "list") events.append(type, { serverName });
       else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
@@ -107,7 +106,7 @@ export class SessionServerConnections implements Disposable {
       this.#announcedDiagnostics.add(message);
       if (severity === "info") log.info(message, { sessionId, code });
       else log.warning(message, { sessionId, code });
-      if (severity !== "info" && events.wants("session.info")) events.append("session.info", { infoType: "mcp_config", message });
+      if (severity !== "info") events.append("session.info", { infoType: "mcp_config", message });
     }
   }
 }

@@ -121,10 +121,8 @@ export class Permissions {
       const { toolCallId, agentId } = question;
       const { kind, argument } = ruled.rule;
       const { events } = this.#host;
-      if (events.wants("permission.completed")) {
-        const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
-        events.append("permission.completed", { requestId: randomUUID(), result, toolCallId }, agentId);
-      }
+      const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
+      events.append("permission.completed", () => ({ requestId: randomUUID(), result, toolCallId }), agentId);
       return { allowed: false, code: "denied_by_rules" };
     }
     if (exemption === "hook") return allowed;
@@ -279,7 +277,7 @@ export class Permissions {
   #warn(message: string, error?: unknown): void {
     const { log, events, sessionId } = this.#host;
     log.warning(message, { sessionId, ...(error === undefined ? {} : { error: toError(error) }) });
-    if (events.wants("session.warning")) events.append("session.warning", { warningType: "permission", message });
+    events.append("session.warning", { warningType: "permission", message });
   }
 }
 

@@ -269,9 +269,8 @@ async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt
 
 /** Emits how much of the model's context the next request takes, by an estimate. */
 export function emitUsageInfo(call: ModelCall, { events }: TurnContext): void {
-  if (!events.wants("session.usage_info")) return;
   const { agent, messages } = call;
-  events.append("session.usage_info", { ...contextUse(call), messagesLength: messages.length }, agent.agentId);
+  events.append("session.usage_info", () => ({ ...contextUse(call), messagesLength: messages.length }), agent.agentId);
 }
 
 /** How full a model's context is with a request, by an estimate. */
@@ -285,7 +284,6 @@ function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messa
 
 /** Emits the usage of an answer, as the endpoint counts it. */
 export function emitUsage(call: ModelCall, { events }: TurnContext, reply: ModelReply): void {
-  if (!events.wants("assistant.usage")) return;
   const { usage, duration, timeToFirstToken, finishReason, callId, requestId, model } = reply;
   const data = {
     model,

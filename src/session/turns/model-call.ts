@@ -109,7 +109,6 @@ function createDeltaEmitter({ agent, messageId }: ModelCall, { events }: TurnCon
 
 function reportRetry({ agent, model, run }: ModelCall, { events, log }: TurnContext, { error, attempt, delay }: ModelRetry): void {
   log.warning("A request to the model failed and will be retried.", { code: error.code, message: error.message, attempt, delay });
-  if (!events.wants("model.call_failure")) return;
   const { status } = error;
   const data = { model: model.chat.id, interactionId: run.interactionId, errorCode: error.code, errorMessage: error.message, attempt };
   const source = agent.agentId === undefined ? "top_level" : "subagent";

@@ -303,7 +303,7 @@ class SystemPromptCache {
     if (skills === this.#skills) return;
     this.#skills = skills;
     const { events } = this.#host;
-    if (events.wants("session.skills_loaded")) events.append("session.skills_loaded", { skills: skills.map(describe) });
+    events.append("session.skills_loaded", () => ({ skills: skills.map(describe) }));
     for (const skill of skills) this.#announcePrompts(skill);
   }
 
