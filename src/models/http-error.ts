@@ -98,8 +98,8 @@ function codeOf(status: number, said: ErrorDetails): ModelErrorCode {
   return "MODEL_HTTP";
 }
 
-function isRetryable(status: number, code: ModelErrorCode, said: ErrorDetails, wish: string | undefined): boolean {
-  if (code === "MODEL_AUTH" || code === "MODEL_CONTEXT_TOO_LONG" || wish === "false") return false;
+function isRetryable(status: number, code: ModelErrorCode, said: ErrorDetails, shouldRetry: string | undefined): boolean {
+  if (code === "MODEL_AUTH" || code === "MODEL_CONTEXT_TOO_LONG" || shouldRetry === "false") return false;
   if (code === "MODEL_RATE_LIMITED") return !overQuota.test(wordsOf(said));
   return [408, 409, 425].includes(status) || (status >= 500 && status !== 501 && status !== 505);
 }

@@ -60,7 +60,7 @@ export interface HttpAnswer {
   /** To be called when no more data is needed: the rest is read for this many milliseconds, so that the connection can be reused. */
   readonly expectEnd: (milliseconds: number) => void;
   /** To be called when a part of the reply is passed to the caller: no retry happens afterwards. */
-  readonly handOn: () => void;
+  readonly markPassedOn: () => void;
 }
 
 /**
@@ -72,15 +72,15 @@ export async function requestWithRetries<T>(
   options: ModelHttpOptions,
   read: (answer: HttpAnswer) => Promise<T>,
 ): Promise<T> {
-  let isHandedOn = false;
-  const handOn = (): void => {
-    isHandedOn = true;
+  let isPassedOn = false;
+  const markPassedOn = (): void => {
+    isPassedOn = true;
   };
   for (let attempt = 1; ; attempt++) {
     try {
-      return await attemptOnce(call, options, { attempt, handOn }, read);
+      return await attemptOnce(call, options, { attempt, markPassedOn }, read);
     } catch (error) {
-      const mayRepeat = error instanceof ModelError && error.retryable && !isHandedOn && attempt <= options.retries;
+      const mayRepeat = error instanceof ModelError && error.retryable && !isPassedOn && attempt <= options.retries;
       if (!mayRepeat) throw error;
       const delay = retryDelay(attempt, error.details.retryAfter, options, options.random);
       call.onRetry?.({ error, attempt, delay });
@@ -96,7 +96,7 @@ export async function requestWithRetries<T>(
   }
 }
 
-type Try = Pick<HttpAnswer, "attempt" | "handOn">;
+type Try = Pick<HttpAnswer, "attempt" | "markPassedOn">;
 
 async function attemptOnce<T>(call: HttpCall, options: ModelHttpOptions, which: Try, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
   // The caller's signal may live long, so no listener of the runtime may stay on it.
@@ -124,7 +124,7 @@ interface Sending extends Try {
 }
 
 async function send<T>(call: HttpCall, options: ModelHttpOptions, sending: Sending, read: (answer: HttpAnswer) => Promise<T>): Promise<T> {
-  const { fault, controller, attempt, handOn } = sending;
+  const { fault, controller, attempt, markPassedOn } = sending;
   const { clock } = options;
   const expectEnd = (milliseconds: number): void => {
     const overdue = (): void => controller.abort(fault("MODEL_UNREACHABLE", "did not finish its answer.", { retryable: false }));
@@ -152,7 +152,7 @@ async function send<T>(call: HttpCall, options: ModelHttpOptions, sending: Sendi
     throw errorOfStatus({ status: response.status, body, header, retryAfter, requestId }, fault);
   }
   const contentType = header("content-type") ?? "";
-  return read({ contentType, requestId, bytes, receivedBytes: () => received, attempt, startedAt, fault, expectEnd, handOn });
+  return read({ contentType, requestId, bytes, receivedBytes: () => received, attempt, startedAt, fault, expectEnd, markPassedOn });
 }
 
 async function respond(call: HttpCall, options: ModelHttpOptions, { fault, controller, headers }: Sending): Promise<ModelFetchResponse> {

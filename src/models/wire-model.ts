@@ -107,7 +107,7 @@ async function readReply<Dialect>(
   const emit = (part: NewPart): void => {
     firstToken ??= clock.now();
     if (onDelta === undefined) return;
-    answer.handOn();
+    answer.markPassedOn();
     onDelta({ ...part, receivedBytes: answer.receivedBytes() });
   };
   await readParts(answer, protocol, reply, emit);

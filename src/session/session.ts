@@ -259,7 +259,7 @@ export class Session implements AsyncDisposable {
   /** Connects a client that offers tools or answers questions. @throws HostError `SESSION_CLOSED` */
   attach(options: AttachmentOptions): Attachment {
     const attachment = this.#runtime.clients.attach(options);
-    this.#runtime.catalog.greet();
+    this.#runtime.catalog.announceCurrent();
     return attachment;
   }
 

@@ -44,7 +44,7 @@ export interface AgentProfile {
   readonly reasoningEffort: string | undefined;
   readonly infer: boolean;
   /** Whether a plugin brings it, and not the session. */
-  readonly isPlugins: boolean;
+  readonly isFromPlugin: boolean;
 }
 
 /** The agents of a session. */
@@ -90,7 +90,7 @@ export function startableAgents({ all }: SessionAgents): readonly AgentProfile[]
   return [...all.values()].filter(({ infer }) => infer);
 }
 
-function toProfile(options: CustomAgentOptions, isPlugins: boolean): AgentProfile {
+function toProfile(options: CustomAgentOptions, isFromPlugin: boolean): AgentProfile {
   const { name, displayName = name, description = "", prompt = "", tools, mcpServers = {}, skills = [] } = options;
   const { model, reasoningEffort, infer = true } = options;
   return Object.freeze({
@@ -104,7 +104,7 @@ function toProfile(options: CustomAgentOptions, isPlugins: boolean): AgentProfil
     model,
     reasoningEffort,
     infer,
-    isPlugins,
+    isFromPlugin,
   });
 }
 
@@ -153,12 +153,12 @@ function emitSelected(events: SessionEvents, { name, displayName, tools }: Agent
 
 function emitAgents(events: SessionEvents, { custom }: SessionAgents): void {
   events.append("session.custom_agents_updated", () => ({
-    agents: custom.map(({ name, displayName, description, tools, model, isPlugins }) => ({
+    agents: custom.map(({ name, displayName, description, tools, model, isFromPlugin }) => ({
       id: name,
       name,
       displayName,
       description,
-      source: isPlugins ? "plugin" : "custom",
+      source: isFromPlugin ? "plugin" : "custom",
       tools: tools ?? null,
       userInvocable: true,
       ...(model !== undefined && { model }),
@@ -179,7 +179,7 @@ const common = {
   model: undefined,
   reasoningEffort: undefined,
   infer: true,
-  isPlugins: false,
+  isFromPlugin: false,
 };
 const readers = ["view", "grep", "glob", "bash", "read_bash", "stop_bash", "list_bash", "web_fetch"];
 const report =

@@ -92,7 +92,7 @@ export class ChildConversation implements TurnAgent, Disposable {
     } catch {
       // The signal has fired; what it is given to read is still its own.
     }
-    await this.takeIn();
+    await this.takeSteeringMessages();
     return runTurn(this, this.#host, { interactionId: randomUUID(), signal, budget, counter: { next: 0 } });
   }
 
@@ -121,7 +121,7 @@ export class ChildConversation implements TurnAgent, Disposable {
     return this.#options.instructions(catalog);
   }
 
-  async takeIn(): Promise<boolean> {
+  async takeSteeringMessages(): Promise<boolean> {
     const messages = this.#waiting.splice(0);
     for (const content of messages) this.#host.events.append("user.message", { content, source: "agent" }, this.agentId);
     return messages.length > 0;

@@ -131,7 +131,7 @@ export class SessionCatalog {
   }
 
   /** Announces the current catalog to a client that has just attached. */
-  greet(): void {
+  announceCurrent(): void {
     if (this.#isStale) this.#schedule();
     else if (this.#version > 0) this.#emitUpdated();
   }

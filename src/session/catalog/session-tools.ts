@@ -171,7 +171,14 @@ export class SessionToolset {
       const agentPrompt = await agentPromptOf(profile, this.services, agentId);
       const { workingDirectory } = this.#host.config;
       const servers = this.#host.servers.instructions(view());
-      const content = await assembleInstructions({ workingDirectory, agentPrompt, skills: [], listingTokens: 0, servers, wishes: [] });
+      const content = await assembleInstructions({
+        workingDirectory,
+        agentPrompt,
+        skills: [],
+        listingTokens: 0,
+        servers,
+        customizations: [],
+      });
       events.append("system.message", { role: "system", content }, agentId);
       return content;
     };

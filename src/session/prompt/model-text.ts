@@ -97,9 +97,9 @@ export function largeOutputNote(totalBytes: number, file: string | undefined): s
 }
 
 /** What a model is asked when a conversation becomes too long for it. */
-export function compactionRequest(transcript: string, wishes: string | undefined): string {
-  const wish = wishes === undefined || wishes.trim() === "" ? "" : `\n\nThe user adds: ${wishes.trim()}`;
-  return `The conversation below has become too long to continue. Write a summary that replaces it, for an agent that continues the work and sees nothing else of the conversation. Keep: what the user wants, in the user's own words where they matter; what was decided and why; what was done, with the exact names of files, commands and identifiers; what was learned; what failed; what is left to do and what comes next. Leave out what no longer matters. Reply with only the summary.${wish}\n\n<conversation>\n${transcript}\n</conversation>`;
+export function compactionRequest(transcript: string, instructions: string | undefined): string {
+  const addition = instructions === undefined || instructions.trim() === "" ? "" : `\n\nThe user adds: ${instructions.trim()}`;
+  return `The conversation below has become too long to continue. Write a summary that replaces it, for an agent that continues the work and sees nothing else of the conversation. Keep: what the user wants, in the user's own words where they matter; what was decided and why; what was done, with the exact names of files, commands and identifiers; what was learned; what failed; what is left to do and what comes next. Leave out what no longer matters. Reply with only the summary.${addition}\n\n<conversation>\n${transcript}\n</conversation>`;
 }
 
 /** A question about a conversation, on the side. */

@@ -14,8 +14,8 @@ export interface InstructionParts {
   readonly mode?: AgentMode | undefined;
   /** What connected servers say about their use. */
   readonly servers?: readonly ServerInstructions[] | undefined;
-  /** The session's wishes, and after them those for its model. */
-  readonly wishes: readonly SystemMessageOptions[];
+  /** The session's own, then those for its model. */
+  readonly customizations: readonly SystemMessageOptions[];
 }
 
 export interface ServerInstructions {
@@ -30,7 +30,7 @@ export interface ServerInstructions {
  */
 export async function assembleInstructions(parts: InstructionParts): Promise<string> {
   let sections: readonly InstructionSection[] = [...ownSections(parts), ...sourceSections(parts)];
-  for (const wish of parts.wishes) sections = await customizeSections(sections, wish);
+  for (const customization of parts.customizations) sections = await customizeSections(sections, customization);
   return joinParts(sections.map(({ text }) => text));
 }
 

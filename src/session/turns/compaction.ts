@@ -41,8 +41,8 @@ async function compact(request: CompactionRequest, { events, log }: TurnContext,
   const { model, use, messages, trigger, customInstructions } = request;
   events.append("session.compaction_start", { model: model.chat.id, trigger, ...use });
   const end = (data: object): void => {
-    const wish = customInstructions !== undefined && { customInstructions };
-    events.append("session.compaction_complete", { trigger, ...wish, ...data });
+    const instructions = customInstructions !== undefined && { customInstructions };
+    events.append("session.compaction_complete", { trigger, ...instructions, ...data });
   };
   try {
     const reply = await summarize(messages, model, customInstructions, signal);
@@ -73,10 +73,10 @@ type Writer = Pick<TurnModel, "chat" | "contextTokens">;
 export function summarize(
   messages: readonly ChatMessage[],
   writer: Writer,
-  wishes: string | undefined,
+  instructions: string | undefined,
   signal: AbortSignal,
 ): Promise<ModelReply> {
-  return write((transcript) => compactionRequest(transcript, wishes), messages, writer, { signal, origin: { kind: "compaction" } });
+  return write((transcript) => compactionRequest(transcript, instructions), messages, writer, { signal, origin: { kind: "compaction" } });
 }
 
 /** An answer to a question about a conversation. */

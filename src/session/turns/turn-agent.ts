@@ -73,7 +73,7 @@ export class SessionTurnAgent implements TurnAgent {
         custom: this.#custom.text,
         listingTokens: turn.listingTokens,
         servers: host.servers.instructions(),
-        wishes: turn.systemMessages,
+        customizations: turn.systemMessages,
       };
     };
     this.#instructions = new SystemPromptCache(host, parts);
@@ -110,7 +110,7 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   /** Takes the steering messages that were sent during the turn. */
-  async takeIn(): Promise<boolean> {
+  async takeSteeringMessages(): Promise<boolean> {
     let isAnythingSaid = false;
     for (const message of this.queue.takeSteering()) {
       this.#answering = [...this.#answering, message.id];
@@ -288,8 +288,8 @@ class SystemPromptCache {
       const message = "The instructions for the model could not be refreshed; the previous ones stay in use.";
       log.error(message, { error: toError(error) });
       events.append("session.info", { infoType: "instructions_refresh", message });
-      // Only the session's own wishes run code of others.
-      return this.#text === "" ? assembleInstructions({ ...parts, wishes: [] }) : this.#text;
+      // Only the session's own customizations run code of others.
+      return this.#text === "" ? assembleInstructions({ ...parts, customizations: [] }) : this.#text;
     }
   }
 

@@ -40,8 +40,8 @@ async function runRounds(agent: TurnAgent, host: TurnContext, run: TurnRun): Pro
       reply = round.reply;
       if (run.signal.aborted) return { kind: "aborted" };
       if (round.end !== undefined) return { kind: "ended", reason: round.end, reply };
-      const hasNews = await agent.takeIn();
-      if (!round.goesOn && !hasNews) return { kind: "ended", reason: "answered", reply };
+      const hasNews = await agent.takeSteeringMessages();
+      if (!round.continues && !hasNews) return { kind: "ended", reason: "answered", reply };
     }
   } catch (error) {
     return run.signal.aborted ? { kind: "aborted" } : { kind: "failed", error: toError(error) };
@@ -53,7 +53,7 @@ interface Round {
   /** The turn is over, whatever was said meanwhile. */
   readonly end?: "terminal" | "rejected";
   /** The model waits for results. */
-  readonly goesOn: boolean;
+  readonly continues: boolean;
 }
 
 /** One answer of the model and the calls in it. */
@@ -109,7 +109,7 @@ async function takeReply(agent: TurnAgent, host: TurnContext, run: TurnRun, answ
   const data = toMessageData(answer, calls, scope.catalog, { messageId, interactionId, turnId });
   host.events.append("assistant.message", data, agent.agentId);
   const reply = toReply(answer, { messageId, interactionId });
-  if (calls.length === 0) return { reply, goesOn: false };
+  if (calls.length === 0) return { reply, continues: false };
   const prepared = await host.pipeline.prepare(calls, scope);
   const outcomes = await Promise.all(prepared.map((call) => host.pipeline.run(call)));
   // What hooks and tools want the model to read after the results.
@@ -119,8 +119,8 @@ async function takeReply(agent: TurnAgent, host: TurnContext, run: TurnRun, answ
     for (const content of messages) events.append("user.message", { content, source: "hook", interactionId }, agentId);
   }
   const rejected = outcomes.some(({ result }) => result.resultType === "rejected");
-  if (rejected) return { reply, end: "rejected", goesOn: false };
-  return outcomes.some(({ endsTurn }) => endsTurn) ? { reply, end: "terminal", goesOn: false } : { reply, goesOn: true };
+  if (rejected) return { reply, end: "rejected", continues: false };
+  return outcomes.some(({ endsTurn }) => endsTurn) ? { reply, end: "terminal", continues: false } : { reply, continues: true };
 }
 
 /** A call of a model, as the pipeline takes it, with the model's own words. */

@@ -79,7 +79,7 @@ export function resolveTurnConfig(
   given: TurnOptions & { readonly model?: string | undefined; readonly modelProviders?: ModelProviders | undefined },
   overrides: Pick<TurnOptions, "systemMessage">,
 ): TurnConfig {
-  const wishes = [given.systemMessage, overrides.systemMessage];
+  const customizations = [given.systemMessage, overrides.systemMessage];
   return Object.freeze({
     model: given.model,
     provider: given.provider,
@@ -88,7 +88,7 @@ export function resolveTurnConfig(
     capabilities: given.modelCapabilities ?? {},
     reasoningEffort: given.reasoningEffort,
     streaming: given.streaming ?? false,
-    systemMessages: Object.freeze(wishes.filter((wish) => wish !== undefined)),
+    systemMessages: Object.freeze(customizations.filter((each) => each !== undefined)),
     listingTokens: given.skillListing?.maxTokens ?? 4_000,
     maxIterations: given.maxIterations ?? 100,
     additionalDirectories: given.additionalDirectories ?? [],

@@ -27,7 +27,7 @@ export interface TurnAgent {
   /** Keeps the conversation within what the model takes; absent: it is short enough. */
   readonly context?: ContextLimit | undefined;
   /** Takes what was said meanwhile into the conversation. False: nothing was. */
-  takeIn(): Promise<boolean>;
+  takeSteeringMessages(): Promise<boolean>;
 }
 
 /** What the next request to the model consists of beside the conversation. */

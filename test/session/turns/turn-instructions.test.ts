@@ -22,7 +22,7 @@ const parts = (more: Partial<InstructionParts> = {}): InstructionParts => ({
   workingDirectory: "/work/place",
   skills: [],
   listingTokens: 4_000,
-  wishes: [],
+  customizations: [],
   ...more,
 });
 
@@ -36,7 +36,7 @@ describe("the system message", () => {
           { server: "docs", text: "Ask me first." },
           { server: "mute", text: " " },
         ],
-        wishes: [{ content: "Be quick." }],
+        customizations: [{ content: "Be quick." }],
       }),
     );
     const order = [
@@ -59,9 +59,9 @@ describe("the system message", () => {
   });
 
   test("replacing the system message removes the default text and keeps that of agents and skills", async () => {
-    expect(await assembleInstructions(parts({ wishes: [{ mode: "replace", content: "Only this." }] }))).toBe("Only this.");
+    expect(await assembleInstructions(parts({ customizations: [{ mode: "replace", content: "Only this." }] }))).toBe("Only this.");
     const text = await assembleInstructions(
-      parts({ skills: [eager("style", "Indent.")], wishes: [{ mode: "replace", content: "Only this." }] }),
+      parts({ skills: [eager("style", "Indent.")], customizations: [{ mode: "replace", content: "Only this." }] }),
     );
     expect(text).toContain("Only this.\n\n<skill_instructions>");
     expect(text).not.toContain("environment_context");
@@ -70,7 +70,7 @@ describe("the system message", () => {
   test("customized sections are replaced, removed, prepended, appended, unchanged or computed", async () => {
     const text = await assembleInstructions(
       parts({
-        wishes: [
+        customizations: [
           {
             mode: "customize",
             content: "At the very end.",
@@ -97,7 +97,7 @@ describe("the system message", () => {
 
   test("inherited properties are not sections", async () => {
     const sections = JSON.parse('{"__proto__": {"action": "replace", "content": "pwned"}}');
-    const text = await assembleInstructions(parts({ wishes: [{ mode: "customize", sections }] }));
+    const text = await assembleInstructions(parts({ customizations: [{ mode: "customize", sections }] }));
     expect(text.match(/pwned/g)).toHaveLength(1);
   });
 });

@@ -44,7 +44,7 @@ export const agents: MethodFamily = {
 };
 
 /** Converts any agent, such as one of a plugin, into the form of session options. */
-function toAgentOptions({ isPlugins: _, tools, ...profile }: AgentProfile): CustomAgentOptions {
+function toAgentOptions({ isFromPlugin: _, tools, ...profile }: AgentProfile): CustomAgentOptions {
   return { ...profile, tools: tools ?? null };
 }
 
@@ -56,7 +56,7 @@ function describeAll({ config }: Session): readonly object[] {
   return config.agents.custom.map(describe);
 }
 
-function describe({ name, displayName, description, tools, model, infer, isPlugins }: AgentProfile): object {
+function describe({ name, displayName, description, tools, model, infer, isFromPlugin }: AgentProfile): object {
   return {
     id: name,
     name,
@@ -65,6 +65,6 @@ function describe({ name, displayName, description, tools, model, infer, isPlugi
     ...(tools !== undefined && { tools }),
     ...(model !== undefined && { model }),
     ...(!infer && { disableModelInvocation: true }),
-    ...(isPlugins && { source: "plugin" }),
+    ...(isFromPlugin && { source: "plugin" }),
   };
 }
