@@ -3,6 +3,7 @@ import { isRecord } from "../base/json.ts";
 import { parseJson } from "../formats/text/json-document.ts";
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import type { ListedTool } from "../session/session.ts";
+import { SchemaIndex } from "../tools/schema/schema-structure.ts";
 import { usageError } from "./cli-error.ts";
 import type { CommandContext } from "./command-context.ts";
 import { didYouMean } from "./did-you-mean.ts";
@@ -137,15 +138,16 @@ function toolFlags({ parameters }: ListedTool, reserved: readonly string[]): rea
   const properties = isRecord(parameters?.["properties"]) ? parameters["properties"] : {};
   const required = Array.isArray(parameters?.["required"]) ? parameters["required"] : [];
   const options = Object.keys(properties).map(optionName);
+  const schemas = new SchemaIndex(parameters);
   return Object.keys(properties).map((name, index) => {
     const option = options[index]!;
     const isOption = /^[a-z0-9][a-z0-9.-]*$/.test(option) && options.indexOf(option) === index && !reserved.includes(`--${option}`);
-    const schema = target(properties[name], parameters!);
+    const schema = target(properties[name], schemas);
     return {
       name,
       flag: isOption ? `--${option}` : `--arg ${name}=`,
       schema,
-      types: typesOf(schema, parameters!),
+      types: typesOf(schema, schemas),
       isRequired: required.includes(name),
     };
   });
@@ -153,27 +155,27 @@ function toolFlags({ parameters }: ListedTool, reserved: readonly string[]): rea
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** The schema that local references lead to, with the description that is next to them. */
-function target(schema: unknown, root: Schema): Schema {
-  let found: unknown = schema;
+/** The schema that references lead to, with what is next to them. */
+function target(schema: unknown, index: SchemaIndex): Schema {
+  let found = schema;
+  let siblings: Schema = {};
   for (let steps = 0; steps < 10 && isRecord(found) && typeof found["$ref"] === "string"; steps++) {
-    const [, keyword = "", name = ""] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(found["$ref"]) ?? [];
-    const named = root[keyword];
-    const { $ref: _, ...siblings } = found;
-    found = isRecord(named) && isRecord(named[name]) ? { ...named[name], ...siblings } : siblings;
+    const { $ref: reference, ...others } = found;
+    siblings = { ...others, ...siblings };
+    found = index.find(reference as string, found);
   }
-  return isRecord(found) ? found : {};
+  return isRecord(found) ? { ...found, ...siblings } : siblings;
 }
 
 /** The JSON types that a schema names itself, by its values, or by its alternatives. Empty: any. */
-function typesOf(schema: Schema, root: Schema, depth = 0): ReadonlySet<string> {
+function typesOf(schema: Schema, index: SchemaIndex, depth = 0): ReadonlySet<string> {
   const { type, anyOf, oneOf, enum: values } = schema;
   if (type !== undefined)
     return new Set((Array.isArray(type) ? type : [type]).map((each) => (each === "integer" ? "number" : String(each))));
   const known = Object.hasOwn(schema, "const") ? [schema["const"]] : Array.isArray(values) ? values : undefined;
   if (known !== undefined) return new Set(known.map(typeOf));
   const choices = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) && depth < 5 ? list : []));
-  const types = choices.map((choice) => typesOf(target(choice, root), root, depth + 1));
+  const types = choices.map((choice) => typesOf(target(choice, index), index, depth + 1));
   return types.some(({ size }) => size === 0) ? new Set() : new Set(types.flatMap((each) => [...each]));
 }
 
@@ -195,7 +197,7 @@ function toValue(text: string, { flag, types, schema }: ToolFlag): unknown {
   if (types.has("string")) return text;
   if (types.has("array")) {
     const items = isRecord(schema["items"]) ? schema["items"] : {};
-    return [toValue(text, { name: "", flag, schema: items, types: typesOf(items, items), isRequired: false })];
+    return [toValue(text, { name: "", flag, schema: items, types: typesOf(items, new SchemaIndex(items)), isRequired: false })];
   }
   throw usageError(`${flag} requires ${[...types].map(typeNames).join(" or ")}, but got ${JSON.stringify(text)}.`);
 }

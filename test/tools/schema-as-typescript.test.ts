@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { compileSchema } from "../../src/tools/schema/json-schema-validator.ts";
-import { schemaAsTypeScript } from "../../src/tools/schema/schema-as-typescript.ts";
+import { schemaAsTypeScript, toolAsTypeScript } from "../../src/tools/schema/schema-as-typescript.ts";
 import { patience } from "../slowness.ts";
 
 const weather = {
@@ -88,6 +88,30 @@ test("names the types that references name, also where they refer to themselves"
     "type Root = { tree?: TreeNode; again?: Root; other?: TreeNode2 };",
     "type TreeNode2 = string;",
   ]);
+});
+
+test("references by anchor and by address lead to the parts that the validator takes", () => {
+  const schema = {
+    type: "object",
+    properties: { byAnchor: { $ref: "#leaf" }, byAddress: { $ref: "other.json#/properties/size" }, nowhere: { $ref: "#missing" } },
+    $defs: {
+      a: { $anchor: "leaf", type: "string" },
+      b: { $id: "https://example.com/other.json", properties: { size: { type: "number" } } },
+    },
+    $id: "https://example.com/root.json",
+  };
+  expect(schemaAsTypeScript(schema)).toEqual({
+    type: "{ byAnchor?: Leaf; byAddress?: Size; nowhere?: unknown }",
+    declarations: ["type Leaf = string;", "type Size = number;"],
+  });
+});
+
+test("definitions of arguments and of results with one name are two types", () => {
+  const schema = (type: string) => ({ type: "object", properties: { unit: { $ref: "#/$defs/unit" } }, $defs: { unit: { type } } });
+  const tool = { name: "convert", description: "Converts.", parameters: schema("string"), outputSchema: schema("number") };
+  expect(toolAsTypeScript(tool)).toBe(
+    "type Unit = string;\ntype Unit2 = number;\n/** Converts. */\nconvert(args: { unit?: Unit }): { unit?: Unit2 };",
+  );
 });
 
 test("a text cannot end a comment", () => {

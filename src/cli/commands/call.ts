@@ -57,7 +57,8 @@ export async function call(context: CommandContext, name: string, words: readonl
   });
 }
 
-function findTool(session: Session, name: string): ListedTool | undefined {
+/** The tool with a name as models use it, or as `skill/tool`. */
+export function findTool(session: Session, name: string): ListedTool | undefined {
   return session.listTools().find((tool) => tool.name === name || tool.namespacedName === name);
 }
 

@@ -1,7 +1,7 @@
 import type { ExplainedTool } from "../../host/explain.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
-import { schemaAsTypeScript } from "../../tools/schema/schema-as-typescript.ts";
+import { toolAsTypeScript } from "../../tools/schema/schema-as-typescript.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -10,6 +10,7 @@ import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { visibleLine, visibleText } from "../terminal-style.ts";
+import { findTool as findListed } from "./call.ts";
 
 export interface ShowOptions {
   /** Print the JSON Schemas as they are sent to models. */
@@ -30,7 +31,7 @@ export function show(context: CommandContext, name: string, options: ShowOptions
     if (out.isJson) {
       const { definition, signature } = tool ?? {};
       const data = {
-        ...(definition && { tool: { ...definition, typescript: typeScriptOf(definition), signature, candidates: fates } }),
+        ...(definition && { tool: { ...definition, typescript: toolAsTypeScript(definition), signature, candidates: fates } }),
         ...(skills.length > 0 && { skills }),
       };
       out.envelope({ ok: true, data, diagnostics: host.diagnostics });
@@ -48,7 +49,7 @@ export function show(context: CommandContext, name: string, options: ShowOptions
 type Executable = NonNullable<ReturnType<Session["catalog"]["executables"]["get"]>>;
 
 function findTool(session: Session, name: string): Executable | undefined {
-  const listed = session.listTools().find((tool) => tool.name === name || tool.namespacedName === name);
+  const listed = findListed(session, name);
   return listed && session.catalog.executables.get(listed.name);
 }
 
@@ -76,7 +77,7 @@ function printTool(
   const file = origin.file === undefined ? "" : `  ${style.dim(out.path(origin.file))}`;
   out.line(`${style.bold(visibleLine(definition.name))}  ${origin.kind} ${visibleLine(origin.source)}${file}`);
   out.line();
-  out.line(visibleText(schema === true ? schemasOf(definition) : typeScriptOf(definition)));
+  out.line(visibleText(schema === true ? schemasOf(definition) : toolAsTypeScript(definition)));
   out.line();
   const hints = hintsOf(definition);
   if (hints.length > 0) out.line(`${style.dim("hints")}      ${hints.join(", ")}`);
@@ -87,24 +88,6 @@ function printTool(
     out.line(`${style.dim("also")}       ${kind} ${visibleLine(source)}${where}: ${style.yellow(fate)}, because ${visibleLine(rule)}`);
   }
   out.line(`${style.dim("call")}       skillhost call ${visibleLine(definition.name)} --help`);
-}
-
-/** The tool as a TypeScript signature, after the types that it names. */
-function typeScriptOf({ name, description, parameters, outputSchema }: ToolDefinition): string {
-  const args = parameters === undefined ? undefined : schemaAsTypeScript(parameters);
-  const result = outputSchema === undefined ? undefined : schemaAsTypeScript(outputSchema);
-  const called = /^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name);
-  const lines = (description ?? "")
-    .trim()
-    .replaceAll("*/", "*\\/")
-    .split(/\r\n?|\n/);
-  const comment = lines.length > 1 ? `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join("\n")}\n */` : `/** ${lines[0]} */`;
-  return [
-    ...(args?.declarations ?? []),
-    ...(result?.declarations ?? []),
-    ...(lines.length === 1 && lines[0] === "" ? [] : [comment]),
-    `${called}(${args === undefined || args.type === "{ [name: string]: never }" ? "" : `args: ${args.type}`}): ${result?.type ?? "unknown"};`,
-  ].join("\n");
 }
 
 function schemasOf({ parameters, outputSchema }: ToolDefinition): string {

@@ -4,9 +4,9 @@ import type { Logger } from "../../base/logger.ts";
 import { type ClientChannel, type ClientChannelOptions, createRequestChannels, type WithClient } from "./client-channel.ts";
 import { FastPathServer, guarded, resourceNotFound } from "./fast-path-server.ts";
 import { callParams, createToolCaller } from "./handlers/call-tool.ts";
-import { resourcePage, type SkillResources, serveSkills, skillsCapability } from "./handlers/skills-extension.ts";
+import { type SkillResources, serveSkills, skillsCapability } from "./handlers/skills-extension.ts";
 import { type InputRequiredCalls, missingCapability } from "./input-required-calls.ts";
-import { createErrorReport, type HostErrors, type ServedList, type ServedSession, sendNewErrors } from "./served-session.ts";
+import { createErrorReport, type HostErrors, resourcePage, type ServedList, type ServedSession, sendNewErrors } from "./served-session.ts";
 import type { ServerResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
 /** The parts that the servers of one endpoint share. */

@@ -1,4 +1,4 @@
-import type { Server, ServerContext } from "@modelcontextprotocol/server";
+import { ProtocolError, ProtocolErrorCode, type Server, type ServerContext } from "@modelcontextprotocol/server";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { Emitter } from "../../base/emitter.ts";
 import { toError } from "../../base/errors.ts";
@@ -6,6 +6,7 @@ import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
 import type { ToolCatalog } from "../../session/catalog/tool-catalog.ts";
 import type { Session } from "../../session/session.ts";
+import type { ResourceDefinition } from "../../tools/resource.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 
 /** The lists about whose changes clients are notified. */
@@ -98,6 +99,54 @@ export class ServedSession implements AsyncDisposable {
     }
     this.#changes.emit("changed", "tools");
   }
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly nextCursor?: string;
+}
+
+interface Addressed {
+  readonly uri: string;
+}
+
+/** A page continues after the URI in its cursor, so that added or removed items repeat nothing. `all` is sorted by URI. */
+export function cutPage<T extends Addressed>(all: readonly T[], cursor: string | undefined, size: number): Page<T> {
+  const after = cursorUri(cursor);
+  const start = after === undefined ? 0 : firstAfter(all, after);
+  const items = all.slice(start, start + size);
+  return { items, ...(start + size < all.length && nextCursor(items.at(-1))) };
+}
+
+/** @throws ProtocolError for a cursor that no page had. */
+export function cursorUri(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const uri = Buffer.from(cursor, "base64url").toString("utf8");
+  if (!/^[\w+.-]+:/.test(uri)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid cursor");
+  return uri;
+}
+
+export function firstAfter(sorted: readonly Addressed[], uri: string): number {
+  const index = sorted.findIndex((item) => item.uri > uri);
+  return index === -1 ? sorted.length : index;
+}
+
+export function nextCursor(last: Addressed | undefined): { readonly nextCursor?: string } {
+  return last === undefined ? {} : { nextCursor: Buffer.from(last.uri).toString("base64url") };
+}
+
+/** The number of resources in one page. Clients that ask for the first page only are common, so it is large. */
+const resourcesPerPage = 1_000;
+
+/** Lists of resources that need several pages, sorted. */
+const sortedResources = new WeakMap<readonly ResourceDefinition[], readonly ResourceDefinition[]>();
+
+/** One page of `resources/list`. A list of one page keeps its order; a longer one is sorted by URI. */
+export function resourcePage(all: readonly ResourceDefinition[], cursor: string | undefined): Page<ResourceDefinition> {
+  if (all.length <= resourcesPerPage && cursor === undefined) return { items: all };
+  const sorted = sortedResources.get(all) ?? [...all].sort((a, b) => (a.uri < b.uri ? -1 : 1));
+  sortedResources.set(all, sorted);
+  return cutPage(sorted, cursor, resourcesPerPage);
 }
 
 function areEqual(some: readonly WireTool[], others: readonly WireTool[]): boolean {

@@ -1,7 +1,9 @@
 import { isRecord } from "../../base/json.ts";
+import type { ToolDefinition } from "../tool.ts";
+import { SchemaIndex, type SchemaNode } from "./schema-structure.ts";
 
 /** A JSON Schema as TypeScript reads it. */
-export interface TypeScriptForm {
+interface TypeScriptForm {
   /** A type expression: `{ city: string; units?: "celsius" | "fahrenheit" }`. */
   readonly type: string;
   /** The types that `$ref`s name (`type Node = …;`), in the order of their first use. */
@@ -17,11 +19,27 @@ const lineWidth = 100;
  * Writes a JSON Schema as a TypeScript type, for people and compilers. The type accepts every value that the schema accepts; what
  * TypeScript cannot express (patterns, ranges, `not`, `if`) becomes a tag of the property's comment or is left out. The schema may be
  * hostile: the work is limited, and texts cannot end a comment.
+ * @internal Exported for tests.
  */
 export function schemaAsTypeScript(schema: unknown): TypeScriptForm {
-  const printer = new Printer(schema);
-  const type = printer.print(schema, 0);
-  return { type, declarations: printer.declarations() };
+  const printer = new Printer();
+  return { type: printer.print(schema), declarations: printer.declarations };
+}
+
+/** A tool as a TypeScript signature with its description, after the types that it names. */
+export function toolAsTypeScript({ name, description, parameters, outputSchema }: ToolDefinition): string {
+  const printer = new Printer();
+  const args = parameters === undefined ? noProperties : printer.print(parameters);
+  const result = outputSchema === undefined ? "unknown" : printer.print(outputSchema);
+  const called = isIdentifier(name) ? name : literal(name);
+  const signature = `${called}(${args === noProperties ? "" : `args: ${args}`}): ${result};`;
+  return [...printer.declarations, `${comment({ description }, "")}${signature}`].join("\n");
+}
+
+const noProperties = "{ [name: string]: never }";
+
+function isIdentifier(name: string): boolean {
+  return /^[A-Za-z_$][\w$]*$/.test(name);
 }
 
 /** A type and how tightly its operator binds: `a | b` needs parentheses in `(a | b)[]`. */
@@ -32,23 +50,19 @@ interface Printed {
 
 type Schema = Readonly<Record<string, unknown>>;
 
+/** Prints schemas whose named types have different names. */
 class Printer {
-  readonly #root: unknown;
-  /** By `$ref`. */
-  readonly #named = new Map<string, { readonly name: string; declaration?: string }>();
+  readonly declarations: string[] = [];
+  /** The names of the schemas that references lead to. */
+  readonly #names = new Map<object, string>();
+  readonly #takenNames = new Set<string>();
+  #index = new SchemaIndex(undefined);
   #nodes = 0;
   #nesting = 0;
 
-  constructor(root: unknown) {
-    this.#root = root;
-  }
-
-  declarations(): readonly string[] {
-    return [...this.#named.values()].flatMap(({ declaration }) => declaration ?? []);
-  }
-
-  print(schema: unknown, depth: number): string {
-    return this.#print(schema, depth).text;
+  print(schema: unknown): string {
+    this.#index = new SchemaIndex(schema);
+    return this.#print(schema, 0).text;
   }
 
   #print(schema: unknown, depth: number): Printed {
@@ -61,7 +75,7 @@ class Printer {
     return printed;
   }
 
-  #printKeywords(schema: Schema, depth: number): Printed {
+  #printKeywords(schema: SchemaNode, depth: number): Printed {
     const parts = [this.#reference(schema, depth), this.#values(schema) ?? this.#types(schema, depth)];
     for (const key of ["anyOf", "oneOf"]) {
       const choices = schema[key];
@@ -72,40 +86,30 @@ class Printer {
     return schema["nullable"] === true ? union([printed, { text: "null" }]) : printed;
   }
 
-  #reference({ $ref: ref }: Schema, depth: number): Printed | undefined {
+  #reference(schema: SchemaNode, depth: number): Printed | undefined {
+    const { $ref: ref } = schema;
     if (typeof ref !== "string") return undefined;
-    const known = this.#named.get(ref);
-    if (known !== undefined) return { text: known.name };
-    const target = this.#resolve(ref);
-    if (target === undefined) return { text: "unknown" };
-    const named: { readonly name: string; declaration?: string } = { name: this.#newName(ref) };
+    const target = this.#index.find(ref, schema);
+    if (!isRecord(target)) return this.#print(target, depth);
+    const known = this.#names.get(target);
+    if (known !== undefined) return { text: known };
+    const name = this.#newName(ref);
     // Known before it is printed: a definition may refer to itself.
-    this.#named.set(ref, named);
-    named.declaration = `${comment(target, "")}type ${named.name} = ${this.print(target, depth + 1)};`;
-    return { text: named.name };
-  }
-
-  /** The target of a reference within the document (RFC 6901). */
-  #resolve(ref: string): unknown {
-    if (!ref.startsWith("#")) return undefined;
-    let target = this.#root;
-    for (const segment of ref.split("/").slice(1)) {
-      const key = decoded(segment).replaceAll("~1", "/").replaceAll("~0", "~");
-      if (typeof target !== "object" || target === null || !Object.hasOwn(target, key)) return undefined;
-      target = (target as Record<string, unknown>)[key];
-    }
-    return target;
+    this.#names.set(target, name);
+    const place = this.declarations.push("") - 1;
+    this.declarations[place] = `${comment(target, "")}type ${name} = ${this.#print(target, depth + 1).text};`;
+    return { text: name };
   }
 
   #newName(ref: string): string {
-    const last = decoded(ref.split("/").at(-1) ?? "");
-    const words = last.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
+    const words = (ref.split(/[/#]/).at(-1) ?? "").split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
     const plain = words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("") || "Root";
     const name = /^\d/.test(plain) ? `Type${plain}` : plain;
-    const taken = new Set([...this.#named.values()].map((each) => each.name));
     for (let count = 1; ; count++) {
       const candidate = count === 1 ? name : `${name}${count}`;
-      if (!taken.has(candidate)) return candidate;
+      if (this.#takenNames.has(candidate)) continue;
+      this.#takenNames.add(candidate);
+      return candidate;
     }
   }
 
@@ -151,12 +155,12 @@ class Printer {
     const indent = "  ".repeat(depth + 1);
     const members = [...new Set([...Object.keys(properties), ...required])].map((name) => {
       const property = Object.hasOwn(properties, name) ? properties[name] : {};
-      const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name);
-      const text = `${key}${required.includes(name) ? "" : "?"}: ${this.print(property, depth + 1)};`;
+      const key = isIdentifier(name) ? name : literal(name);
+      const text = `${key}${required.includes(name) ? "" : "?"}: ${this.#print(property, depth + 1).text};`;
       return { text, comment: comment(property, indent) };
     });
     const index = this.#indexSignature(schema, depth, members.length === 0);
-    if (members.length === 0) return index ?? { text: "{ [name: string]: never }" };
+    if (members.length === 0) return index ?? { text: noProperties };
     const line = `{ ${members
       .map(({ text }) => text)
       .join(" ")
@@ -222,15 +226,6 @@ function arrayOf(item: Printed): string {
 /** JSON is also the syntax of TypeScript's literal types. */
 function literal(value: unknown): string {
   return JSON.stringify(value) ?? "unknown";
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    // Not percent-encoded: the segment is meant as it stands.
-    return segment;
-  }
 }
 
 /** Keywords that a type cannot express, as tags. */

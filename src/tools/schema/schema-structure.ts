@@ -110,11 +110,15 @@ export class SchemaIndex {
   }
 
   leadsSomewhere(reference: string, from: SchemaNode): boolean {
+    return this.find(reference, from) !== undefined;
+  }
+
+  /** Like `resolve`, for callers to which a missing target means nothing. */
+  find(reference: string, from: SchemaNode): unknown {
     try {
-      this.resolve(reference, from);
-      return true;
+      return this.resolve(reference, from);
     } catch (error) {
-      if (error instanceof UnresolvedReference) return false;
+      if (error instanceof UnresolvedReference) return undefined;
       throw error;
     }
   }

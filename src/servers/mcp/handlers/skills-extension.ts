@@ -16,9 +16,10 @@ import type { Logger } from "../../../base/logger.ts";
 import { distinctServedName, normalizeSkillDocument, servedName } from "../../../formats/skills/served-document.ts";
 import { decodeText } from "../../../formats/text/decode-text.ts";
 import type { Session } from "../../../session/session.ts";
-import type { Resource, ResourceContents, ResourceDefinition } from "../../../tools/resource.ts";
+import type { Resource, ResourceContents } from "../../../tools/resource.ts";
 import type { SkillEntry } from "../../../tools/tool-source.ts";
 import { guarded, schemaOf } from "../fast-path-server.ts";
+import { cursorUri, cutPage, firstAfter, nextCursor, type Page } from "../served-session.ts";
 
 const pageSize = 100;
 /** The number of skills whose files are read at the same time: more would only hold more files in memory. */
@@ -49,53 +50,10 @@ export function serveSkills(server: Server, resources: SkillResources, cacheHint
     guarded(log, `folder ${uri}`, async () => {
       const children = await resources.directory(uri);
       if (children === undefined) throw notServed(uri, "is not a folder of this server");
-      const { items, ...next } = cut(children, cursor);
+      const { items, ...next } = cutPage(children, cursor, pageSize);
       return { resources: items, ...next, ...hints };
     }),
   );
-}
-
-interface Page<T> {
-  readonly items: readonly T[];
-  readonly nextCursor?: string;
-}
-
-/** Continues after the URI in the cursor, so that added or removed items repeat nothing. `all` is sorted by URI. */
-function cut<T extends { readonly uri: string }>(all: readonly T[], cursor: string | undefined, size: number = pageSize): Page<T> {
-  const after = cursorUri(cursor);
-  const start = after === undefined ? 0 : firstAfter(all, after);
-  const items = all.slice(start, start + size);
-  return { items, ...(start + size < all.length && nextCursor(items.at(-1))) };
-}
-
-/** The number of resources in one page. Clients that ask for the first page only are common, so it is large. */
-const resourcesPerPage = 1_000;
-
-/** Lists of resources that need several pages, sorted. */
-const sortedResources = new WeakMap<readonly ResourceDefinition[], readonly ResourceDefinition[]>();
-
-/** One page of `resources/list`. A list of one page keeps its order; a longer one is sorted by URI. */
-export function resourcePage(all: readonly ResourceDefinition[], cursor: string | undefined): Page<ResourceDefinition> {
-  if (all.length <= resourcesPerPage && cursor === undefined) return { items: all };
-  const sorted = sortedResources.get(all) ?? [...all].sort((a, b) => (a.uri < b.uri ? -1 : 1));
-  sortedResources.set(all, sorted);
-  return cut(sorted, cursor, resourcesPerPage);
-}
-
-function cursorUri(cursor: string | undefined): string | undefined {
-  if (cursor === undefined) return undefined;
-  const uri = Buffer.from(cursor, "base64url").toString("utf8");
-  if (!/^[\w+.-]+:/.test(uri)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid cursor");
-  return uri;
-}
-
-function firstAfter(sorted: readonly { readonly uri: string }[], uri: string): number {
-  const index = sorted.findIndex((item) => item.uri > uri);
-  return index === -1 ? sorted.length : index;
-}
-
-function nextCursor(last: { readonly uri: string } | undefined): { readonly nextCursor?: string } {
-  return last === undefined ? {} : { nextCursor: Buffer.from(last.uri).toString("base64url") };
 }
 
 function notServed(uri: string, why: string): ProtocolError {
