@@ -133,10 +133,12 @@ export class FolderLoads {
     this.#folders.get(path)?.note(files);
     this.#queue.add(path, async (signal) => {
       const changes = await this.#load(path, { started, signal, isEarly: true });
-      if (this.#early.get(path) !== early) return;
-      early.hasFailed = this.#folders.get(path)?.isPending === true;
-      if (early.hasFailed && early.isQuiet) this.#schedule(path, nothing);
-      if (!early.hasFailed) this.#early.delete(path);
+      // A later load may have taken its place; what this one changed is announced in any case.
+      if (this.#early.get(path) === early) {
+        early.hasFailed = this.#folders.get(path)?.isPending === true;
+        if (!early.hasFailed) this.#early.delete(path);
+        else if (early.isQuiet) this.#schedule(path, nothing);
+      }
       if (changes === undefined) return;
       this.#options.publisher.touch(path);
       this.#options.publisher.announce([changes]);
