@@ -1,12 +1,12 @@
 import { shorten } from "../base/text.ts";
-import type { SessionEvent } from "../session/history/events.ts";
+import type { RecordedEvent } from "../session/history/events.ts";
 import type { Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
 import { visibleLine, visibleText } from "./terminal-style.ts";
 
 /** Shows a running turn: the model's text on stdout, calls with their duration on stderr. */
 export interface TurnReport {
-  onEvent(event: SessionEvent): void;
+  onEvent(event: RecordedEvent): void;
   /** The tools whose calls were denied for lack of permission. */
   readonly unallowed: ReadonlySet<string>;
   /** Whether the turn was stopped at its limit of steps. */
@@ -22,7 +22,7 @@ interface Call {
   readonly since: number;
 }
 
-type Data = SessionEvent["data"];
+type Data = RecordedEvent["data"];
 
 class Report implements TurnReport {
   readonly unallowed: Set<string> = new Set();
@@ -38,7 +38,7 @@ class Report implements TurnReport {
     this.#out = out;
   }
 
-  onEvent({ type, data, agentId }: SessionEvent): void {
+  onEvent({ type, data, agentId }: RecordedEvent): void {
     if (type === "session.info" && data["infoType"] === "iteration_limit") this.hitLimit = true;
     if (type === "permission.completed") {
       const result = data["result"] as { readonly kind?: unknown } | undefined;

@@ -5,7 +5,7 @@ import { isRecord } from "../base/json.ts";
 import type { AppendLog } from "../io/log/append-log.ts";
 import type { LogRecord } from "../io/log/read-log.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
-import type { SessionEvent } from "../session/history/events.ts";
+import type { RecordedEvent } from "../session/history/events.ts";
 import {
   createSessionLog,
   openSessionLog,
@@ -115,7 +115,7 @@ export class HostSessions {
     }
   }
 
-  async read(sessionId: string): Promise<readonly SessionEvent[]> {
+  async read(sessionId: string): Promise<readonly RecordedEvent[]> {
     const open = await this.#settled(sessionId);
     if (open !== undefined) return open.getMessages();
     const { records, diagnostics } = await this.#store.read(sessionId);

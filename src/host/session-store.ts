@@ -7,7 +7,7 @@ import { textOf } from "../base/json.ts";
 import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/file-lock.ts";
 import { type AppendLog, openFileLog } from "../io/log/append-log.ts";
 import { type LogContents, type LogRecord, readLogLines, toRecord } from "../io/log/read-log.ts";
-import type { SessionEvent } from "../session/history/events.ts";
+import type { RecordedEvent } from "../session/history/events.ts";
 import { isSessionId } from "../session/session-config.ts";
 
 /** A stored session, with the records at the beginning of its log. */
@@ -214,7 +214,7 @@ export type ExportFormat = "jsonl" | "markdown";
  * Formats a session's events as JSON lines or as Markdown.
  * @throws HostError `EXPORT_FORMAT` for another format, `EXPORT_TOO_LARGE` when the result exceeds the length of a string.
  */
-export function exportEvents(sessionId: string, events: readonly SessionEvent[], format: ExportFormat): string {
+export function exportEvents(sessionId: string, events: readonly RecordedEvent[], format: ExportFormat): string {
   if (format !== "jsonl" && format !== "markdown")
     throw new HostError("EXPORT_FORMAT", `Sessions are exported as "jsonl" or "markdown", not as ${JSON.stringify(format)}.`);
   try {
@@ -226,11 +226,11 @@ export function exportEvents(sessionId: string, events: readonly SessionEvent[],
   }
 }
 
-function toLines(events: readonly SessionEvent[]): string {
+function toLines(events: readonly RecordedEvent[]): string {
   return events.map((event) => `${JSON.stringify(event)}\n`).join("");
 }
 
-function toPage(sessionId: string, events: readonly SessionEvent[]): string {
+function toPage(sessionId: string, events: readonly RecordedEvent[]): string {
   const parts = events.flatMap((event) => sections.get(event.type)?.(event.data, titleOf(event)) ?? []);
   return `${[`# Session ${sessionId}`, ...parts].join("\n\n")}\n`;
 }
@@ -260,7 +260,7 @@ const sections: ReadonlyMap<string, Section> = new Map(
   }),
 );
 
-function titleOf({ timestamp, agentId }: SessionEvent): string {
+function titleOf({ timestamp, agentId }: RecordedEvent): string {
   return `${agentId === undefined ? "" : ` (agent ${agentId})`} · ${timestamp}`;
 }
 

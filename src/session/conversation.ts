@@ -1,6 +1,6 @@
 import { HostError } from "../base/errors.ts";
 import type { Asks } from "../tools/tool.ts";
-import type { SessionEvent } from "./history/events.ts";
+import type { RecordedEvent } from "./history/events.ts";
 import type { SessionRuntime } from "./session-runtime.ts";
 import { askAbout, type Compaction, type ContextUse, summarize } from "./turns/compaction.ts";
 import type { QueuedCommand, QueuedPrompt } from "./turns/message-queue.ts";
@@ -119,7 +119,7 @@ export class SessionConversation {
     return this.#host.sample(request, signal);
   }
 
-  #events(): Promise<readonly SessionEvent[]> {
+  #events(): Promise<readonly RecordedEvent[]> {
     this.#host.assertOpen();
     return this.#host.recording.read();
   }

@@ -25,7 +25,8 @@ import { type Attachment, type AttachmentOptions, toToolAnswer } from "./clients
 import { SessionConversation } from "./conversation.ts";
 import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
 import type { History, SessionUsage } from "./history/conversation-history.ts";
-import type { EventSink, SessionEvent, SessionEvents, Unsubscribe } from "./history/events.ts";
+import type { SessionEvent, SessionEventType } from "./history/event-types.ts";
+import type { EventSink, SessionEvents, Unsubscribe } from "./history/events.ts";
 import type { SessionLog } from "./history/session-log.ts";
 import type { HookRunner } from "./hooks/run-hooks.ts";
 import { SessionMcp } from "./mcp/session-mcp.ts";
@@ -241,10 +242,13 @@ export class Session implements AsyncDisposable {
     return this.#runtime.changes.on("changed", listener);
   }
 
-  /** Listens to one type of event, or to all. A listener that fails is logged; the other listeners are still called. */
+  /**
+   * Listens to one type of event, whose data is then typed, or to all; narrow it by `event.type`. A listener that fails is
+   * logged; the other listeners are still called. @throws HostError `SESSION_CLOSED`
+   */
   on(listener: EventSink): Unsubscribe;
-  on(type: string, listener: EventSink): Unsubscribe;
-  on(first: string | EventSink, second?: EventSink): Unsubscribe {
+  on<T extends SessionEventType>(type: T, listener: EventSink<T>): Unsubscribe;
+  on(first: SessionEventType | EventSink, second?: EventSink): Unsubscribe {
     this.#runtime.assertOpen();
     const sink = typeof first === "function" ? this.events.addSink(first) : this.events.addSink(second!, first);
     const end = (): void => sink[Symbol.dispose]();
@@ -283,7 +287,8 @@ export class Session implements AsyncDisposable {
   /** Everything of the session that is kept, oldest first: what happened, not only what was said. Empty when nothing is recorded. */
   async getMessages(): Promise<readonly SessionEvent[]> {
     this.#runtime.assertOpen();
-    return this.#runtime.recording.read();
+    // What another version recorded may differ, which the documentation of the type says.
+    return (await this.#runtime.recording.read()) as readonly SessionEvent[];
   }
 
   /** The agents that the session's agents have started. @internal */

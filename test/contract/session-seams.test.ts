@@ -3,7 +3,7 @@ import type { AgentScope, CallOutcome, PreparedCall, ToolCall } from "../../src/
 import type { ClientRequest } from "../../src/session/clients/client-requests.ts";
 import type { ToolsDiff } from "../../src/session/clients/pushed-tools.ts";
 import type { Attachment } from "../../src/session/clients/session-client.ts";
-import type { SessionEvent } from "../../src/session/history/events.ts";
+import type { RecordedEvent } from "../../src/session/history/events.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionChange } from "../../src/session/session-config.ts";
 import type { Asks, ToolDefinition } from "../../src/tools/tool.ts";
@@ -13,7 +13,7 @@ import { recordEvents, sessionWith, settleMicrotasks } from "../session/session-
 interface SessionSeams {
   readonly events: {
     append(type: string, data: object, agentId?: string): void;
-    addSink(sink: (event: SessionEvent) => void): Disposable;
+    addSink(sink: (event: RecordedEvent) => void): Disposable;
   };
   readonly asks: { readonly pending: readonly ClientRequest[]; answer(id: string, answer: unknown, from: string): boolean };
   attach(client: { level: "host" | "connection" | "extension"; answers: readonly (keyof Asks)[] }): Attachment;

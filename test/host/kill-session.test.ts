@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
 import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
-import type { SessionEvent } from "../../src/session/history/events.ts";
+import type { RecordedEvent } from "../../src/session/history/events.ts";
 import { compileSources } from "../compiled-sources.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
 import { rounds } from "../rounds.ts";
@@ -37,7 +37,7 @@ function linesOf(child: ChildProcess, onLine: (count: number, line: string) => v
   return new Promise((resolve) => child.on("close", () => resolve(text.split("\n").slice(0, -1))));
 }
 
-const idsOf = (events: readonly SessionEvent[], type: string): string[] =>
+const idsOf = (events: readonly RecordedEvent[], type: string): string[] =>
   events.filter((event) => event.type === type).map(({ data }) => String(data["toolCallId"]));
 
 test(`a session whose process is killed ${kills} times resumes each time with every stored call`, {

@@ -9,6 +9,7 @@ import type { HostOptions } from "../../src/host/host-options.ts";
 import type { ChatMessage, ChatModel, ModelReply } from "../../src/models/model.ts";
 import { approveAll } from "../../src/tools/tool.ts";
 import { emptyFolder } from "../io/temp-folder.ts";
+import { answerData } from "../session/session-kit.ts";
 
 const echo = { name: "echo", handler: ({ text }: { text?: string }) => `said ${text}` };
 const shout = { name: "shout", handler: ({ text }: { text?: string }) => `SAID ${text}` };
@@ -390,7 +391,7 @@ describe("the stored sessions of a host", () => {
     await using host = await hostIn(folder);
     const session = await host.createSession({ tools: [echo], onPermissionRequest: approveAll });
     session.events.append("user.message", { content: "Say ```hi```" });
-    session.events.append("assistant.message", { messageId: "m", content: "I will." });
+    session.events.append("assistant.message", answerData("I will."));
     await session.callTool("echo", { text: "````" });
     const open = await host.exportSession(session.id);
     const lines = open.trimEnd().split("\n");
@@ -426,7 +427,7 @@ test("a session of 10,000 events is resumed with all of them", async () => {
   const session = await host.createSession();
   for (let i = 0; i < 5000; i++) {
     session.events.append("user.message", { content: `question ${i}` });
-    session.events.append("assistant.message", { messageId: `${i}`, content: `answer ${i} ${"x".repeat(500)}` });
+    session.events.append("assistant.message", answerData(`answer ${i} ${"x".repeat(500)}`, { messageId: `${i}` }));
   }
   await session.disconnect();
   const again = await host.resumeSession(session.id);

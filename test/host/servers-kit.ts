@@ -6,7 +6,8 @@ import { silentLogger } from "../../src/base/logger.ts";
 import { createHost } from "../../src/host/create-host.ts";
 import type { Host } from "../../src/host/host.ts";
 import type { HostOptions } from "../../src/host/host-options.ts";
-import type { SessionEvent } from "../../src/session/history/events.ts";
+import type { SessionEventType } from "../../src/session/history/event-types.ts";
+import type { RecordedEvent } from "../../src/session/history/events.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
 import { approveAll } from "../../src/tools/tool.ts";
@@ -88,7 +89,11 @@ export async function until(isSo: () => boolean): Promise<void> {
   }
 }
 
-export function nextEvent(session: Session, type: string, fits: (event: SessionEvent) => boolean = () => true): Promise<SessionEvent> {
+export function nextEvent(
+  session: Session,
+  type: SessionEventType,
+  fits: (event: RecordedEvent) => boolean = () => true,
+): Promise<RecordedEvent> {
   return new Promise((resolve) => {
     const end = session.on(type, (event) => {
       if (!fits(event)) return;

@@ -6,7 +6,8 @@ import type { Logger, LogLevel } from "../../src/base/logger.ts";
 import { createCatalogMemo } from "../../src/session/catalog/assemble-catalog.ts";
 import type { CatalogSource } from "../../src/session/catalog/tool-catalog.ts";
 import type { SessionEnvironment } from "../../src/session/environment.ts";
-import type { SessionEvent } from "../../src/session/history/events.ts";
+import type { SessionEventType, ToolRequest } from "../../src/session/history/event-types.ts";
+import type { RecordedEvent } from "../../src/session/history/events.ts";
 import type { PromptAndResourceSource } from "../../src/session/prompts-resources/prompts-and-resources.ts";
 import { createSession, type Session } from "../../src/session/session.ts";
 import type { SessionOptions } from "../../src/session/session-config.ts";
@@ -133,16 +134,21 @@ export function sessionWith(tools: readonly ToolLike[], options: SessionOptions 
   return openSession(createTestEnvironment(), { tools, ...options });
 }
 
-export function recordEvents(session: Session, ...types: string[]): SessionEvent[] {
-  const events: SessionEvent[] = [];
+export function recordEvents(session: Session, ...types: string[]): RecordedEvent[] {
+  const events: RecordedEvent[] = [];
   session.on((event) => {
     if (types.length === 0 || types.includes(event.type)) events.push(event);
   });
   return events;
 }
 
+/** The data of an `assistant.message` with this text. */
+export function answerData(content: string, more: { readonly messageId?: string; readonly toolRequests?: readonly ToolRequest[] } = {}) {
+  return { messageId: "m", interactionId: "i", turnId: "0", model: "fake-model", toolRequests: [], content, ...more };
+}
+
 /** Settles with the next event of a type. */
-export function nextEvent(session: Session, type: string): Promise<SessionEvent> {
+export function nextEvent(session: Session, type: SessionEventType): Promise<RecordedEvent> {
   return new Promise((resolve) => {
     const end = session.on(type, (event) => {
       end();

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Host } from "../../host/host.ts";
 import { importBundled } from "../../plugin-host/bundled.ts";
-import type { SessionEvent } from "../../session/history/events.ts";
+import type { RecordedEvent } from "../../session/history/events.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { approveAll } from "../../tools/tool.ts";
@@ -89,9 +89,9 @@ async function converse(context: CommandContext, { host, session, report, prompt
   const server = await connect(context, host, session, options);
   try {
     for (const { severity, message } of server.diagnostics) if (severity === "error") out.note(visibleLine(message));
-    const show = (type: string, data: SessionEvent["data"]): void => {
+    const show = (type: string, data: RecordedEvent["data"]): void => {
       if (out.isJson) out.json({ type, data });
-      report.onEvent({ type, data } as SessionEvent);
+      report.onEvent({ type, data } as RecordedEvent);
     };
     const turn = await server.send(prompt, {
       model: options.model,

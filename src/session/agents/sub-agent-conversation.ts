@@ -4,7 +4,7 @@ import type { AgentScope } from "../calls/tool-call.ts";
 import type { LiveCatalog } from "../catalog/live-catalog.ts";
 import { DiscoveredTools, type ToolCatalog } from "../catalog/tool-catalog.ts";
 import { History } from "../history/conversation-history.ts";
-import type { SessionEvent } from "../history/events.ts";
+import type { RecordedEvent } from "../history/events.ts";
 import { runTurn } from "../turns/turn-loop.ts";
 import type { TurnModel } from "../turns/turn-options.ts";
 import type { TurnAgent, TurnContext, TurnEnd, TurnRun } from "../turns/turn-types.ts";
@@ -55,7 +55,7 @@ export class ChildConversation implements TurnAgent, Disposable {
     this.#options = options;
     this.#host = host;
     this.history = new History({ agentId: this.agentId });
-    const hear = (event: SessionEvent): void => {
+    const hear = (event: RecordedEvent): void => {
       if (event.agentId !== this.agentId) return;
       this.history.add(event);
       const { toolRequests, inputTokens, outputTokens } = event.data;
@@ -133,7 +133,7 @@ export class ChildConversation implements TurnAgent, Disposable {
   }
 }
 
-const heardTypes = ["user.message", "assistant.message", "tool.execution_complete", "assistant.usage"];
+const heardTypes = ["user.message", "assistant.message", "tool.execution_complete", "assistant.usage"] as const;
 
 function numberOf(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;

@@ -1,5 +1,6 @@
 import { errorMessage, toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait.ts";
+import type { SessionEventData } from "../history/event-types.ts";
 import type { AgentFacts } from "../prompt/model-text.ts";
 import type { TurnContext, TurnEnd } from "../turns/turn-types.ts";
 import type { AgentProfile } from "./agent-profiles.ts";
@@ -150,12 +151,15 @@ export class SubAgent {
     }
   }
 
-  #emit(type: string, more: object): void {
+  #emit<T extends "subagent.started" | "subagent.completed" | "subagent.failed">(
+    type: T,
+    more: Omit<SessionEventData[T], "agentName" | "agentDisplayName" | "toolCallId" | "model">,
+  ): void {
     const { events } = this.#host;
     const { model } = this.#options;
     const { name: agentName, displayName: agentDisplayName } = this.profile;
     const data = { agentName, agentDisplayName, toolCallId: this.toolCallId, ...(model !== undefined && { model }), ...more };
-    events.append(type, data, this.conversation.agentId);
+    events.append(type, data as SessionEventData[T], this.conversation.agentId);
   }
 }
 

@@ -6,6 +6,7 @@ import type { ToolResult } from "../../tools/tool.ts";
 import { normalizeResult } from "../../tools/tool-result.ts";
 import { searchActivated } from "../catalog/tool-catalog.ts";
 import { toolSearch, toolSearchNames } from "../catalog/tool-search.ts";
+import type { SessionEventData } from "../history/event-types.ts";
 import type { SessionEvents } from "../history/events.ts";
 import type { Hook, HookKind, HookKinds, PostToolUseOutput } from "../hooks/hook-kinds.ts";
 import type { HookRun } from "../hooks/run-hooks.ts";
@@ -133,7 +134,7 @@ function logDetails(run: RunningCall, host: CallServices, { resultType, error, s
 }
 
 /** The data of `tool.execution_complete`. The text is there for failures too: conversations are rebuilt from events. */
-function completion(run: RunningCall, result: ToolResult): object {
+function completion(run: RunningCall, result: ToolResult): SessionEventData["tool.execution_complete"] {
   const {
     resultType,
     textResultForLlm: content,

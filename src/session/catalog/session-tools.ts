@@ -8,7 +8,7 @@ import { type ChildRequest, maxAgentDepth, SubAgents } from "../agents/sub-agent
 import type { AskKind } from "../clients/request-kinds.ts";
 import type { SessionClients } from "../clients/session-client.ts";
 import { type SessionEnvironment, transcriptPath } from "../environment.ts";
-import type { SessionEvent } from "../history/events.ts";
+import type { RecordedEvent } from "../history/events.ts";
 import type { SessionServerConnections } from "../mcp/server-connections.ts";
 import { assembleInstructions } from "../prompt/system-prompt.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
@@ -103,7 +103,7 @@ export class SessionToolset {
   }
 
   /** Restores what the model was shown before the session was resumed. */
-  replay(events: readonly SessionEvent[]): void {
+  replay(events: readonly RecordedEvent[]): void {
     this.disclosure.restore(toolsDiscoveredIn(events));
   }
 

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Tool, ToolDefinition, ToolKind } from "../../tools/tool.ts";
-import type { SessionEvent } from "../history/events.ts";
+import type { RecordedEvent } from "../history/events.ts";
 import type { CatalogView } from "./catalog-view.ts";
 import { sessionToolNames } from "./session-tool.ts";
 import type { FilterPattern, FilterVerdict } from "./tool-filter.ts";
@@ -129,7 +129,7 @@ function fits<T>(pattern: FilterPattern, map: ReadonlyMap<string, T>, toTool: (v
 }
 
 /** The tools that the model of a session's own conversation was shown, by its events. */
-export function toolsDiscoveredIn(events: readonly SessionEvent[]): readonly string[] {
+export function toolsDiscoveredIn(events: readonly RecordedEvent[]): readonly string[] {
   return events.flatMap(({ type, data: { toolNames }, agentId }) => {
     if (type !== searchActivated || agentId !== undefined || !Array.isArray(toolNames)) return [];
     return toolNames.filter((name): name is string => typeof name === "string");

@@ -120,7 +120,7 @@ export class ClientRequests {
     });
   }
 
-  #announce(ask: PendingRequest): void {
+  #announce<K extends AskKind>(ask: PendingRequest<K>): void {
     const { requested, toRequested } = ask.row;
     this.#events.append(requested, () => toRequested(ask.data, this.#facts(ask)), ask.options.agentId);
   }
@@ -180,17 +180,17 @@ export class ClientRequests {
     this.#settle(ask, { kind: "ended", reason });
   }
 
-  #settle(ask: PendingRequest, outcome: AskOutcome): void {
+  #settle<K extends AskKind>(ask: PendingRequest<K>, outcome: AskOutcome<K>): void {
     if (ask.outcome !== undefined) return;
     ask.outcome = outcome;
-    this.#open.delete(ask);
+    this.#open.delete(ask as unknown as PendingRequest);
     ask.withdraw(outcome);
     const { completed, toCompleted } = ask.row;
     this.#events.append(completed, () => toCompleted(outcome, this.#facts(ask)), ask.options.agentId);
     ask.settled?.(outcome);
   }
 
-  #facts({ id: requestId, options: { toolCallId, serverName } }: PendingRequest): AskFacts {
+  #facts({ id: requestId, options: { toolCallId, serverName } }: Pick<PendingRequest, "id" | "options">): AskFacts {
     return { requestId, sessionId: this.#sessionId, toolCallId, serverName };
   }
 }

@@ -1,5 +1,6 @@
 import { isRecord } from "../../base/json.ts";
 import type { Asks, PermissionDecision, ToolAnswer } from "../../tools/tool.ts";
+import type { PermissionOutcome, SessionEventData } from "../history/event-types.ts";
 
 export type AskKind = keyof Asks;
 
@@ -36,12 +37,25 @@ export const noResult: { readonly kind: "no-result" } = Object.freeze({ kind: "n
 
 type AnswerFields = Readonly<Record<string, unknown>>;
 
+/** The events of each kind of question: when it is asked, and when it has ended. */
+interface AskEvents {
+  permission: { requested: "permission.requested"; completed: "permission.completed" };
+  tool: { requested: "external_tool.requested"; completed: "external_tool.completed" };
+  userInput: { requested: "user_input.requested"; completed: "user_input.completed" };
+  elicitation: { requested: "elicitation.requested"; completed: "elicitation.completed" };
+  sampling: { requested: "sampling.requested"; completed: "sampling.completed" };
+  roots: { requested: "roots.requested"; completed: "roots.completed" };
+  exitPlanMode: { requested: "exit_plan_mode.requested"; completed: "exit_plan_mode.completed" };
+  accessToken: { requested: "mcp.oauth_required"; completed: "mcp.oauth_completed" };
+  authorization: { requested: "mcp.oauth_required"; completed: "mcp.oauth_completed" };
+}
+
 /** What there is to know of one kind of ask: its events, and what an answer looks like. */
 export interface AskKindRow<K extends AskKind> {
-  readonly requested: string;
-  readonly completed: string;
-  toRequested(data: Asks[K]["data"], facts: AskFacts): object;
-  toCompleted(outcome: AskOutcome<K>, facts: AskFacts): object;
+  readonly requested: AskEvents[K]["requested"];
+  readonly completed: AskEvents[K]["completed"];
+  toRequested(data: Asks[K]["data"], facts: AskFacts): SessionEventData[AskEvents[K]["requested"]];
+  toCompleted(outcome: AskOutcome<K>, facts: AskFacts): SessionEventData[AskEvents[K]["completed"]];
   /** Undefined: not an answer of this kind. */
   parse(fields: AnswerFields): Asks[K]["answer"] | "unable" | undefined;
 }
@@ -190,7 +204,7 @@ function parseToolAnswer(fields: AnswerFields): ToolAnswer | undefined {
 }
 
 // The kinds of results that the Copilot SDK knows for `permission.completed`.
-function permissionResult(outcome: AskOutcome<"permission">): object {
+function permissionResult(outcome: AskOutcome<"permission">): PermissionOutcome {
   if (outcome.kind === "ended" && outcome.reason !== "unavailable") return { kind: "cancelled", reason: outcome.reason };
   if (outcome.kind !== "answered") return { kind: "denied-no-approval-rule-and-could-not-request-from-user" };
   const { answer } = outcome;
@@ -205,15 +219,15 @@ function permissionResult(outcome: AskOutcome<"permission">): object {
   return { kind: "approved-for-location", ...what, ...(typeof locationKey === "string" && { locationKey }) };
 }
 
-function feedbackOf(feedback: unknown): object {
+function feedbackOf(feedback: unknown): { readonly feedback?: string } {
   return typeof feedback === "string" ? { feedback } : {};
 }
 
-function asked({ requestId, toolCallId }: AskFacts): object {
+function asked({ requestId, toolCallId }: AskFacts): { readonly requestId: string; readonly toolCallId?: string } {
   return toolCallId === undefined ? { requestId } : { requestId, toolCallId };
 }
 
-function answerOf(outcome: AskOutcome): object {
+function answerOf<K extends AskKind>(outcome: AskOutcome<K>): Partial<Asks[K]["answer"]> {
   return outcome.kind === "answered" ? outcome.answer : {};
 }
 

@@ -9,7 +9,8 @@ import type {
   ToolMessage,
 } from "../../models/model.ts";
 import { compactedContext, modelText, unseenNote } from "../prompt/model-text.ts";
-import type { SessionEvent } from "./events.ts";
+import type { ModelMetric } from "./event-types.ts";
+import type { RecordedEvent } from "./events.ts";
 
 type Data = Readonly<Record<string, unknown>>;
 
@@ -45,7 +46,7 @@ export class History {
   }
 
   /** Adds the next event. Ignores events of other conversations, and those that are not part of one. */
-  add({ type, data, agentId }: SessionEvent): void {
+  add({ type, data, agentId }: RecordedEvent): void {
     if (agentId !== this.#agentId) return;
     if (type === "user.message") {
       const transformed = data["transformedContent"];
@@ -209,7 +210,7 @@ function noteOf(image: ImagePart): string {
 interface UsageSummary {
   readonly totalApiDurationMs: number;
   readonly codeChanges: { readonly linesAdded: number; readonly linesRemoved: number; readonly filesModified: readonly string[] };
-  readonly modelMetrics: Readonly<Record<string, object>>;
+  readonly modelMetrics: Readonly<Record<string, ModelMetric>>;
 }
 
 interface Metric {
@@ -229,7 +230,7 @@ export class SessionUsage {
   #durationMs = 0;
   #last = { input: 0, output: 0 };
 
-  hear({ type, data, agentId }: SessionEvent): void {
+  hear({ type, data, agentId }: RecordedEvent): void {
     if (type !== "assistant.usage") return;
     const model = String(data["model"]);
     const metric = this.#models.get(model) ?? newMetric();

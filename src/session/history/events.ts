@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { isThenable } from "../../base/wait.ts";
+import type { SessionEvent, SessionEventData, SessionEventType } from "./event-types.ts";
 
-/** One thing that happened in a session, as the Copilot SDK shapes it. Frozen. */
-export interface SessionEvent {
+/** An event as a log holds it: of any type, its data unchecked. `SessionEvent` describes the events of this version. */
+export interface RecordedEvent {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly id: string;
@@ -20,10 +21,10 @@ export interface SessionEvent {
 
 /** Keeps events. `record` never throws. */
 export interface EventRecorder {
-  record(event: SessionEvent): void;
+  record(event: RecordedEvent): void;
 }
 
-export type EventSink = (event: SessionEvent) => void;
+export type EventSink<T extends SessionEventType = SessionEventType> = (event: SessionEvent<T>) => void;
 
 /** Ends a subscription: call it, or let `using` do so. */
 export type Unsubscribe = (() => void) & Disposable;
@@ -43,7 +44,7 @@ export class SessionEvents {
   readonly #waiting: SessionEvent[] = [];
   #isDelivering = false;
   #parentId: string | null;
-  readonly #sinkAdded: ((type: string | undefined) => void)[] = [];
+  readonly #sinkAdded: ((type: SessionEventType | undefined) => void)[] = [];
 
   constructor(log: Logger, lastEventId: string | null = null) {
     this.#log = log;
@@ -51,12 +52,12 @@ export class SessionEvents {
   }
 
   /** Whether anything listens to this type. `append` asks this itself; ask before work that only the event needs. */
-  wants(type: string): boolean {
+  wants(type: SessionEventType): boolean {
     return this.hasListener(type) || (this.#recorder !== undefined && !isEphemeral(type));
   }
 
   /** Whether there is a listener for this type other than the recorder. */
-  hasListener(type: string): boolean {
+  hasListener(type: SessionEventType): boolean {
     return this.#sinks.length > 0 || this.#sinksByType.has(type);
   }
 
@@ -65,7 +66,12 @@ export class SessionEvents {
    * about. If nothing listens to the type, no event is built, and the chain does not change: data that is costly to build is passed as a
    * function.
    */
-  append(type: string, data: object | (() => object), agentId?: string, { isEphemeral: isMomentary = false }: AppendOptions = {}): void {
+  append<T extends SessionEventType>(
+    type: T,
+    data: SessionEventData[T] | (() => SessionEventData[T]),
+    agentId?: string,
+    { isEphemeral: isMomentary = false }: AppendOptions = {},
+  ): void {
     if (!this.wants(type)) return;
     this.#waiting.push(this.#envelope(type, typeof data === "function" ? data() : data, agentId, isMomentary));
     if (this.#isDelivering) return;
@@ -82,9 +88,9 @@ export class SessionEvents {
   }
 
   /** Adds a sink for one type, or for every type. */
-  addSink(sink: EventSink, type?: string): Disposable {
-    // A function of our own, so that adding one sink twice gives two subscriptions with a life each.
-    const own: EventSink = (event) => sink(event);
+  addSink<T extends SessionEventType>(sink: EventSink<T>, type?: T): Disposable {
+    // A function of our own, so that adding one sink twice gives two subscriptions with a life each. It receives events of its type only.
+    const own: EventSink = (event) => sink(event as SessionEvent<T>);
     if (type === undefined) this.#sinks = [...this.#sinks, own];
     else this.#sinksByType.set(type, [...(this.#sinksByType.get(type) ?? []), own]);
     for (const listener of this.#sinkAdded) listener(type);
@@ -112,7 +118,7 @@ export class SessionEvents {
   }
 
   /** Runs when a sink for this type or for all of them was added. */
-  onSinkAdded(listener: (type: string | undefined) => void): void {
+  onSinkAdded(listener: (type: SessionEventType | undefined) => void): void {
     this.#sinkAdded.push(listener);
   }
 
@@ -129,12 +135,12 @@ export class SessionEvents {
     this.#sinkAdded.length = 0;
   }
 
-  #envelope(type: string, data: object, agentId: string | undefined, isMomentary: boolean): SessionEvent {
+  #envelope(type: SessionEventType, data: object, agentId: string | undefined, isMomentary: boolean): SessionEvent {
     const id = randomUUID();
     const ephemeral = isMomentary || isEphemeral(type);
-    const event: SessionEvent = Object.freeze({
+    const event = Object.freeze({
       type,
-      data: Object.freeze(data) as Readonly<Record<string, unknown>>,
+      data: Object.freeze(data),
       id,
       timestamp: new Date().toISOString(),
       parentId: this.#parentId,
@@ -142,7 +148,8 @@ export class SessionEvents {
       ...(agentId === undefined ? {} : { agentId }),
     });
     if (!ephemeral) this.#parentId = id;
-    return event;
+    // `append` has checked that the data is of the type.
+    return event as SessionEvent;
   }
 
   #hand(sink: EventSink, event: SessionEvent): void {

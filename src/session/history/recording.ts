@@ -3,7 +3,8 @@ import { packageVersion } from "../../base/package-root.ts";
 import type { ResolvedSessionConfig } from "../session-config.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { History } from "./conversation-history.ts";
-import type { SessionEvent } from "./events.ts";
+import type { SessionEventData, SessionFacts } from "./event-types.ts";
+import type { RecordedEvent } from "./events.ts";
 import {
   createSessionLog,
   findCut,
@@ -35,7 +36,7 @@ export class Recording {
   }
 
   /** Every event that was recorded; none without a log. */
-  async read(): Promise<readonly SessionEvent[]> {
+  async read(): Promise<readonly RecordedEvent[]> {
     return (await this.#log?.read()) ?? [];
   }
 
@@ -44,7 +45,7 @@ export class Recording {
    * @returns how many. @throws HostError `EVENT_UNKNOWN`, and what `mayCut` throws; nothing is changed then.
    */
   /** What was recorded before this session was resumed; undefined for a session that has just begun. */
-  past(): Promise<readonly SessionEvent[]> | undefined {
+  past(): Promise<readonly RecordedEvent[]> | undefined {
     return this.#log?.resumed === undefined ? undefined : this.read();
   }
 
@@ -107,7 +108,7 @@ export class Recording {
 }
 
 /** The data of `session.start`, with the field names of the Copilot SDK. */
-function startOf(config: ResolvedSessionConfig): object {
+function startOf(config: ResolvedSessionConfig): SessionEventData["session.start"] {
   return {
     sessionId: config.sessionId,
     version: logVersion,
@@ -122,11 +123,11 @@ function resumeOf(
   config: ResolvedSessionConfig,
   { eventCount, continuesWork }: Pick<ResumePoint, "eventCount" | "continuesWork">,
   sessionWasActive: boolean,
-): object {
+): SessionEventData["session.resume"] {
   return { resumeTime: now(), eventCount, sessionWasActive, continuePendingWork: continuesWork, ...facts(config) };
 }
 
-function facts(config: ResolvedSessionConfig): object {
+function facts(config: ResolvedSessionConfig): SessionFacts {
   const { model } = config.view;
   const { reasoningEffort } = config.turn;
   return {

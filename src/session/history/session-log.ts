@@ -5,7 +5,7 @@ import { type AppendLog, createMemoryLog } from "../../io/log/append-log.ts";
 import type { LogRecord } from "../../io/log/read-log.ts";
 import type { ResolvedSessionConfig, SessionOptions } from "../session-config.ts";
 import { History } from "./conversation-history.ts";
-import type { SessionEvent } from "./events.ts";
+import type { RecordedEvent } from "./events.ts";
 import { type Settling, settleUnfinished } from "./unfinished-work.ts";
 
 /** What a session left in its log, for resuming it. */
@@ -49,7 +49,7 @@ export async function openSessionLog(sessionId: string, log: Logger, store: Appe
   });
 }
 
-function historyOf(events: readonly SessionEvent[]): History {
+function historyOf(events: readonly RecordedEvent[]): History {
   const history = new History();
   for (const event of events) history.add(event);
   return history;
@@ -58,7 +58,7 @@ function historyOf(events: readonly SessionEvent[]): History {
 /** The version of what `session.start` says and of the events behind it. */
 export const logVersion = 1;
 
-function refuseNewer(sessionId: string, events: readonly SessionEvent[]): void {
+function refuseNewer(sessionId: string, events: readonly RecordedEvent[]): void {
   const version = events.find(({ type }) => type === "session.start")?.data["version"];
   if (typeof version !== "number" || version <= logVersion) return;
   const advice = "Resume it with that version, or update this one.";
@@ -66,13 +66,13 @@ function refuseNewer(sessionId: string, events: readonly SessionEvent[]): void {
 }
 
 /** The event in a record; undefined if it is not an event. Its type may be unknown. */
-export function toSessionEvent(record: LogRecord): SessionEvent | undefined {
+export function toSessionEvent(record: LogRecord): RecordedEvent | undefined {
   const { type, id, data, timestamp } = record;
   const isEvent = typeof type === "string" && typeof id === "string" && typeof timestamp === "string";
-  return isEvent && typeof data === "object" && data !== null && !Array.isArray(data) ? (record as unknown as SessionEvent) : undefined;
+  return isEvent && typeof data === "object" && data !== null && !Array.isArray(data) ? (record as unknown as RecordedEvent) : undefined;
 }
 
-async function readEvents(store: AppendLog, log: Logger): Promise<readonly SessionEvent[]> {
+async function readEvents(store: AppendLog, log: Logger): Promise<readonly RecordedEvent[]> {
   const { records, diagnostics } = await store.read();
   for (const diagnostic of diagnostics) log.warning(diagnostic.message, diagnostic);
   return records.flatMap((record) => toSessionEvent(record) ?? []);
@@ -95,7 +95,7 @@ export class SessionLog {
   }
 
   /** Records an event as it is now. Never throws. */
-  record(event: SessionEvent): void {
+  record(event: RecordedEvent): void {
     const { type, id } = event;
     try {
       this.history.add(event);
@@ -116,12 +116,12 @@ export class SessionLog {
   }
 
   /** Every event that was not taken back, oldest first. */
-  async read(): Promise<readonly SessionEvent[]> {
+  async read(): Promise<readonly RecordedEvent[]> {
     return withoutTruncated(await readEvents(this.#store, this.#log));
   }
 
   /** Makes the conversation again from these events: the others were taken back. */
-  rebuild(events: readonly SessionEvent[]): void {
+  rebuild(events: readonly RecordedEvent[]): void {
     this.history = historyOf(events);
   }
 
@@ -226,7 +226,7 @@ export function withRemembered(recorded: SessionOptions, remembered: SessionOpti
 }
 
 /** The options that the log last recorded, not checked; undefined when it recorded none that can be read. */
-function readRecordedOptions(events: readonly SessionEvent[]): SessionOptions | undefined {
+function readRecordedOptions(events: readonly RecordedEvent[]): SessionOptions | undefined {
   const options = events.findLast(({ type, data }) => carriers.has(type) && isRecord(data["options"]))?.data["options"];
   return isRecord(options) ? Object.fromEntries(Object.entries(options).filter(([name]) => isInLog(name))) : undefined;
 }
@@ -254,9 +254,9 @@ function withoutServers(agents: NonNullable<SessionOptions["customAgents"]>): No
 export const truncationType = "session.history_truncated";
 
 /** The events of a log without those that were taken back since. A log only grows, so these are still in it. */
-export function withoutTruncated(events: readonly SessionEvent[]): readonly SessionEvent[] {
+export function withoutTruncated(events: readonly RecordedEvent[]): readonly RecordedEvent[] {
   if (!events.some(({ type }) => type === truncationType)) return events;
-  const kept: SessionEvent[] = [];
+  const kept: RecordedEvent[] = [];
   for (const event of events) {
     if (event.type === truncationType) {
       const from = kept.findIndex(({ id }) => id === event.data["eventId"]);
@@ -268,7 +268,7 @@ export function withoutTruncated(events: readonly SessionEvent[]): readonly Sess
 }
 
 /** Where a history would be cut. @throws HostError `EVENT_UNKNOWN`. */
-export function findCut(events: readonly SessionEvent[], eventId: string): number {
+export function findCut(events: readonly RecordedEvent[], eventId: string): number {
   const index = events.findIndex(({ id }) => id === eventId);
   if (index > 0) return index;
   const why = index === 0 ? "it is the first event of the session" : "the session's history has no such event";

@@ -1,11 +1,12 @@
 import { isRecord } from "../../base/json.ts";
 import { modelText } from "../prompt/model-text.ts";
-import type { SessionEvent } from "./events.ts";
+import type { SessionEventData, SessionEventType } from "./event-types.ts";
+import type { RecordedEvent } from "./events.ts";
 
 /** An event that settles something whose process ended before it did. */
 export interface Settling {
-  readonly type: string;
-  readonly data: object;
+  readonly type: SessionEventType;
+  readonly data: SessionEventData[SessionEventType];
   readonly agentId: string | undefined;
 }
 
@@ -13,13 +14,13 @@ type Data = Readonly<Record<string, unknown>>;
 
 /** What begins with one type of event and ends with another that carries the same id. */
 interface Work {
-  readonly begins: string;
-  readonly ends: readonly string[];
+  readonly begins: SessionEventType;
+  readonly ends: readonly SessionEventType[];
   readonly id: string;
   /** The data of the first of `ends`... */
-  settle(begun: Data): object;
+  settle(begun: Data): SessionEventData[SessionEventType];
   /** ...unless it is ended by another. */
-  readonly settledBy?: string;
+  readonly settledBy?: SessionEventType;
 }
 
 const interrupted = "The process that ran this session ended before this was finished.";
@@ -68,15 +69,15 @@ const kinds: readonly Work[] = [
   },
 ];
 
-const begins = new Map(kinds.map((work) => [work.begins, work]));
-const ends = new Map(kinds.flatMap((work) => work.ends.map((type) => [type, work])));
+const begins: ReadonlyMap<string, Work> = new Map(kinds.map((work) => [work.begins, work]));
+const ends: ReadonlyMap<string, Work> = new Map(kinds.flatMap((work) => work.ends.map((type) => [type, work] as const)));
 
 /**
  * Finds what was begun and never ended: questions that can no longer be answered, calls, hooks, sub-agents, turns. Returns the
  * events that end them as failures, what was begun last first.
  */
-export function settleUnfinished(events: Iterable<SessionEvent>): readonly Settling[] {
-  const open = new Map<string, { readonly work: Work; readonly event: SessionEvent }>();
+export function settleUnfinished(events: Iterable<RecordedEvent>): readonly Settling[] {
+  const open = new Map<string, { readonly work: Work; readonly event: RecordedEvent }>();
   for (const event of events) {
     const begun = begins.get(event.type);
     const ended = ends.get(event.type);
@@ -91,7 +92,7 @@ export function settleUnfinished(events: Iterable<SessionEvent>): readonly Settl
 }
 
 /** Turns of two agents may have the same number. */
-function keyOf({ begins: type, id }: Work, { data, agentId }: SessionEvent): string {
+function keyOf({ begins: type, id }: Work, { data, agentId }: RecordedEvent): string {
   return JSON.stringify([type, id === "turnId" ? agentId : undefined, data[id]]);
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Deadlines, type Timed } from "../../base/deadlines.ts";
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { isThenable } from "../../base/wait.ts";
+import type { SessionEventData } from "../history/event-types.ts";
 import type { SessionContext } from "../session-context.ts";
 import { gateKinds, type Hook, type HookFacts, type HookInput, type HookKind, type HookKinds } from "./hook-kinds.ts";
 import { type Fold, type FoldedKind, folds, type HookResults, readHookOutput } from "./hook-results.ts";
@@ -167,7 +168,7 @@ export class HookRunner {
     return failed;
   }
 
-  #emitEnd({ kind, id, agentId }: Invocation<HookKind>, outcome: object): void {
+  #emitEnd({ kind, id, agentId }: Invocation<HookKind>, outcome: Pick<SessionEventData["hook.end"], "success" | "output" | "error">): void {
     const { events } = this.#host;
     if (!events.wants("hook.end")) return;
     events.append("hook.end", { hookInvocationId: id || randomUUID(), hookType: kind, ...outcome }, agentId);

@@ -4,6 +4,7 @@ import type { Asks } from "../../tools/tool.ts";
 import type { CatalogView } from "../catalog/catalog-view.ts";
 import type { ClientRequests } from "../clients/client-requests.ts";
 import type { SessionClients } from "../clients/session-client.ts";
+import type { ServerFacts } from "../history/event-types.ts";
 import type { ServerInstructions } from "../prompt/system-prompt.ts";
 import type { SessionContext } from "../session-context.ts";
 
@@ -25,10 +26,12 @@ export class SessionServerConnections implements Disposable {
     this.#servers = servers;
     this.#listening = servers?.subscribe((news) => {
       const { events } = this.#host;
-      const type = news.kind === "status" ? "session.mcp_server_status_changed" : `mcp.${news.list}.list_changed`;
       const { server: serverName } = news;
-      if (news.kind === "list") events.append(type, { serverName });
-      else events.append(type, { serverName, status: news.status, ...(news.error !== undefined && { error: news.error }) });
+      if (news.kind === "list") events.append(`mcp.${news.list}.list_changed`, { serverName });
+      else {
+        const { status, error } = news;
+        events.append("session.mcp_server_status_changed", { serverName, status, ...(error !== undefined && { error }) });
+      }
     });
     servers?.onSignIn((data, signal) => this.#askToSignIn(data, signal));
     servers?.onTokenWanted((data, signal) => this.#askForToken(data, signal));
@@ -114,7 +117,7 @@ export class SessionServerConnections implements Disposable {
 const askFirst: ServerPolicy = Object.freeze({ elicitation: "ask", sampling: "ask" });
 const none: readonly ServerInstructions[] = Object.freeze([]);
 
-function describe({ name, status, transport, origin, error }: ServerInfo): object {
+function describe({ name, status, transport, origin, error }: ServerInfo): ServerFacts {
   return {
     name,
     status,

@@ -121,7 +121,7 @@ export class Permissions {
       const { toolCallId, agentId } = question;
       const { kind, argument } = ruled.rule;
       const { events } = this.#host;
-      const result = { kind: "denied-by-rules", rules: [{ kind, argument }] };
+      const result = { kind: "denied-by-rules" as const, rules: [{ kind, argument }] };
       events.append("permission.completed", () => ({ requestId: randomUUID(), result, toolCallId }), agentId);
       return { allowed: false, code: "denied_by_rules" };
     }

@@ -3,6 +3,7 @@ import { onAbort, waitFor } from "../../base/wait.ts";
 import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import { assembleMessages } from "../history/conversation-history.ts";
+import type { SessionEventData } from "../history/event-types.ts";
 import { asideRequest, compactionRequest } from "../prompt/model-text.ts";
 import { estimateTokens } from "../prompt/system-prompt.ts";
 import type { TurnModel } from "./turn-options.ts";
@@ -40,7 +41,7 @@ export type Compaction =
 async function compact(request: CompactionRequest, { events, log }: TurnContext, signal: AbortSignal): Promise<Compaction> {
   const { model, use, messages, trigger, customInstructions } = request;
   events.append("session.compaction_start", { model: model.chat.id, trigger, ...use });
-  const end = (data: object): void => {
+  const end = (data: Omit<SessionEventData["session.compaction_complete"], "trigger" | "customInstructions">): void => {
     const instructions = customInstructions !== undefined && { customInstructions };
     events.append("session.compaction_complete", { trigger, ...instructions, ...data });
   };

@@ -13,6 +13,7 @@ import type {
   ModelRetry,
   RequestOrigin,
 } from "../../models/model.ts";
+import type { SessionEventData, SessionEventType } from "../history/event-types.ts";
 import { errorType, type StepEnd, type TracedStep } from "../telemetry.ts";
 import { emitUsage, emitUsageInfo, initiatorOf } from "./compaction.ts";
 import type { TurnModel } from "./turn-options.ts";
@@ -92,7 +93,7 @@ function originOf({ agent: { agentId, parentAgentId }, run: { interactionId } }:
 function createDeltaEmitter({ agent, messageId }: ModelCall, { events }: TurnContext): (delta: ModelDelta) => void {
   const reasoningId = randomUUID();
   let hasBegun = false;
-  const append = (type: string, data: object): void => {
+  const append = <T extends SessionEventType>(type: T, data: SessionEventData[T]): void => {
     events.append(type, data, agent.agentId);
   };
   return (delta) => {

@@ -8,7 +8,8 @@ import type { SessionToolset } from "../catalog/session-tools.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { SessionEnvironment } from "../environment.ts";
 import type { History } from "../history/conversation-history.ts";
-import type { SessionEvent } from "../history/events.ts";
+import type { SkillFacts } from "../history/event-types.ts";
+import type { RecordedEvent } from "../history/events.ts";
 import type { SessionServerConnections } from "../mcp/server-connections.ts";
 import { CustomInstructions } from "../prompt/instruction-files.ts";
 import { promptContext, toolsChangedNotice } from "../prompt/model-text.ts";
@@ -184,7 +185,7 @@ export class SessionTurnAgent implements TurnAgent {
     return true;
   }
 
-  async #readPast(): Promise<readonly SessionEvent[] | undefined> {
+  async #readPast(): Promise<readonly RecordedEvent[] | undefined> {
     this.#hasBegun = true;
     const past = await this.#host.recording.past();
     if (past === undefined) return undefined;
@@ -259,7 +260,7 @@ class SystemPromptCache {
   }
 
   /** Restores what was announced before the session was resumed. */
-  replay(events: Iterable<SessionEvent>): void {
+  replay(events: Iterable<RecordedEvent>): void {
     for (const { type, data, agentId } of events) {
       if (agentId !== undefined) continue;
       if (type === "system.message") this.#announced = String(data["content"]);
@@ -320,7 +321,7 @@ function isSame(parts: InstructionParts, before: InstructionParts): boolean {
   return (Object.keys(parts) as (keyof InstructionParts)[]).every((key) => parts[key] === before[key]);
 }
 
-function describe({ name, description, folder, hiddenFromModel }: SkillEntry): object {
+function describe({ name, description, folder, hiddenFromModel }: SkillEntry): SkillFacts {
   const path = folder === undefined ? {} : { path: folder };
   return { name, description, source: "custom", userInvocable: true, enabled: true, ...path, ...(hiddenFromModel && { hiddenFromModel }) };
 }

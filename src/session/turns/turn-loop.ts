@@ -5,6 +5,7 @@ import { ModelError } from "../../models/model-error.ts";
 import type { AgentScope, ToolCall } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import { assembleMessages } from "../history/conversation-history.ts";
+import type { SessionEventData, ToolRequest } from "../history/event-types.ts";
 import { errorType, placeInTrace } from "../telemetry.ts";
 import { callModel } from "./model-call.ts";
 import type { AssistantReply, TurnAgent, TurnContext, TurnEnd, TurnRun } from "./turn-types.ts";
@@ -160,7 +161,7 @@ function toMessageData(
   calls: readonly ReadCall[],
   catalog: ToolCatalog,
   place: Place & { readonly turnId: string },
-): object {
+): SessionEventData["assistant.message"] {
   const { content, reasoning, model, usage, requestId, callId, chunkCount, replay } = answer;
   return {
     ...place,
@@ -176,7 +177,7 @@ function toMessageData(
   };
 }
 
-function toRequest({ id, name, arguments: args, argumentsText, argumentsError, replay }: ReadCall, catalog: ToolCatalog): object {
+function toRequest({ id, name, arguments: args, argumentsText, argumentsError, replay }: ReadCall, catalog: ToolCatalog): ToolRequest {
   const tool = catalog.executables.get(name);
   const title = tool?.definition.title;
   return {

@@ -4,6 +4,7 @@ import { redactText } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait.ts";
 import { ModelError, type ModelErrorCode } from "../../models/model-error.ts";
 import { transcriptPath } from "../environment.ts";
+import type { SessionEventData } from "../history/event-types.ts";
 import type { Compactor } from "./compaction.ts";
 import {
   type MessageQueue,
@@ -302,7 +303,7 @@ function idleData({ kind }: TurnEnd): object {
 const mostRetries = 10;
 
 /** The data of `session.error`. Its `errorType` is of the Copilot SDK's words; `errorCode` is ours. */
-function toErrorData(error: Error): object {
+function toErrorData(error: Error): SessionEventData["session.error"] {
   if (!(error instanceof ModelError)) {
     const code = error instanceof HostError ? { errorCode: error.code } : {};
     return { errorType: "unknown", message: redactText(errorMessage(error)), ...code };

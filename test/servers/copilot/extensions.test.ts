@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { findSdk } from "../../../src/servers/copilot/extensions/extension-process.ts";
 import { discoverExtensions } from "../../../src/servers/copilot/extensions/session-extensions.ts";
-import type { SessionEvent } from "../../../src/session/history/events.ts";
+import type { RecordedEvent } from "../../../src/session/history/events.ts";
 import { calling, type Json, Served, type TestClient, weather } from "./wire-kit.ts";
 
 const sdk = fileURLToPath(new URL("../../fixtures/extension-sdk", import.meta.url));
@@ -57,7 +57,7 @@ async function open(
   const list = async (): Promise<Json> => (await client.request("session.extensions.list", { sessionId })).extensions;
   const isWanted =
     (wanted: object) =>
-    ({ type, data }: SessionEvent): boolean =>
+    ({ type, data }: RecordedEvent): boolean =>
       type === "session.extensions_loaded" && JSON.stringify(statuses(data["extensions"])) === JSON.stringify(wanted);
   return {
     served,

@@ -10,7 +10,7 @@ import type { CopilotServerOptions } from "../../../src/servers/copilot/copilot-
 import { CopilotServer } from "../../../src/servers/copilot/copilot-server.ts";
 import { families } from "../../../src/servers/copilot/methods/dispatch.ts";
 import { unsupported } from "../../../src/servers/copilot/methods/unsupported.ts";
-import type { SessionEvent } from "../../../src/session/history/events.ts";
+import type { RecordedEvent } from "../../../src/session/history/events.ts";
 import { chatAnswer, type ModelScript, type ScriptedModel, type ScriptedReply, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { loadContract } from "./wire-contract.ts";
 
@@ -118,7 +118,7 @@ export class Served implements AsyncDisposable {
 export class TestClient {
   readonly connection: MessageConnection;
   readonly toServer: PassThrough;
-  readonly events: { readonly sessionId: string; readonly event: SessionEvent }[] = [];
+  readonly events: { readonly sessionId: string; readonly event: RecordedEvent }[] = [];
   readonly lifecycle: { readonly type: string; readonly sessionId: string }[] = [];
   readonly closed: Promise<void>;
   readonly #waiting = new Set<() => void>();
@@ -128,7 +128,7 @@ export class TestClient {
     this.toServer = toServer;
     this.#violations = violations;
     this.connection = createMessageConnection(new StreamMessageReader(fromServer), new StreamMessageWriter(toServer));
-    this.connection.onNotification("session.event", (received: { sessionId: string; event: SessionEvent }) => {
+    this.connection.onNotification("session.event", (received: { sessionId: string; event: RecordedEvent }) => {
       this.#note(loadContract()?.event(received.event));
       this.events.push(received);
       for (const look of [...this.#waiting]) look();
@@ -177,7 +177,7 @@ export class TestClient {
   }
 
   /** The first event of a type that fits, whether it came already or comes. */
-  event(type: string, fits: (event: SessionEvent) => boolean = () => true): Promise<SessionEvent> {
+  event(type: string, fits: (event: RecordedEvent) => boolean = () => true): Promise<RecordedEvent> {
     return this.eventually(() => this.events.find(({ event }) => event.type === type && fits(event))?.event);
   }
 
@@ -213,7 +213,7 @@ export class TestClient {
 
   /** Answers every permission, and calls of tools by name. */
   serve(tools: Readonly<Record<string, (args: Json) => unknown>> = {}): void {
-    this.connection.onNotification("session.event", (received: { sessionId: string; event: SessionEvent }) => {
+    this.connection.onNotification("session.event", (received: { sessionId: string; event: RecordedEvent }) => {
       this.#note(loadContract()?.event(received.event));
       this.events.push(received);
       for (const look of [...this.#waiting]) look();
@@ -221,7 +221,7 @@ export class TestClient {
     });
   }
 
-  async #answer(sessionId: string, { type, data }: SessionEvent, tools: Readonly<Record<string, (args: Json) => unknown>>): Promise<void> {
+  async #answer(sessionId: string, { type, data }: RecordedEvent, tools: Readonly<Record<string, (args: Json) => unknown>>): Promise<void> {
     const { requestId } = data;
     if (type === "permission.requested") {
       const result = { kind: "approve-once" };

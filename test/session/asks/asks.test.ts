@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type AskHandlers, type AskInvocation, ClientRequests } from "../../../src/session/clients/client-requests.ts";
 import { type AskKind, type AskOutcome, noResult } from "../../../src/session/clients/request-kinds.ts";
-import { type SessionEvent, SessionEvents } from "../../../src/session/history/events.ts";
+import { type RecordedEvent, SessionEvents } from "../../../src/session/history/events.ts";
 import { deferred, type LogLine, recordingLogger, settleMicrotasks } from "../session-kit.ts";
 
 const permission = { kind: "custom-tool", toolCallId: "c1", toolName: "t", toolArgs: {} };
@@ -12,7 +12,7 @@ function table() {
   const lines: LogLine[] = [];
   const log = recordingLogger(lines);
   const events = new SessionEvents(log);
-  const seen: SessionEvent[] = [];
+  const seen: RecordedEvent[] = [];
   events.addSink((event) => void seen.push(event));
   const asks = new ClientRequests("session-1", events, log);
   const attach = (id: string, answers: AskKind[] = ["permission"], handlers: AskHandlers = {}): void =>

@@ -32,7 +32,10 @@ test("the calls of a message pass every stage in order", async () => {
     },
   });
   session.on(({ type, data }) => {
-    if (/^tool\.|^permission\./.test(type)) step(`${type} ${data["toolName"] ?? data["toolCallId"] ?? ""}`.trim());
+    if (/^tool\.|^permission\./.test(type)) {
+      const { toolName, toolCallId } = data as { toolName?: string; toolCallId?: string };
+      step(`${type} ${toolName ?? toolCallId ?? ""}`.trim());
+    }
   });
   await runAll(session, ["a"], ["b"]);
   expect(steps).toEqual([

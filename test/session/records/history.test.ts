@@ -1,33 +1,33 @@
 import { describe, expect, test } from "vitest";
 import type { ChatMessage } from "../../../src/models/model.ts";
 import { History } from "../../../src/session/history/conversation-history.ts";
-import type { SessionEvent } from "../../../src/session/history/events.ts";
+import type { RecordedEvent } from "../../../src/session/history/events.ts";
 
 let count = 0;
 
-function event(type: string, data: object, agentId?: string): SessionEvent {
-  const base = { type, data: data as SessionEvent["data"], id: `e${count++}`, timestamp: "2026-01-01T00:00:00.000Z", parentId: null };
+function event(type: string, data: object, agentId?: string): RecordedEvent {
+  const base = { type, data: data as RecordedEvent["data"], id: `e${count++}`, timestamp: "2026-01-01T00:00:00.000Z", parentId: null };
   return agentId === undefined ? base : { ...base, agentId };
 }
 
-const user = (content: string, more: object = {}): SessionEvent => event("user.message", { content, ...more });
-const assistant = (content: string, ...calls: string[]): SessionEvent =>
+const user = (content: string, more: object = {}): RecordedEvent => event("user.message", { content, ...more });
+const assistant = (content: string, ...calls: string[]): RecordedEvent =>
   event("assistant.message", {
     messageId: "m",
     content,
     toolRequests: calls.map((toolCallId) => ({ toolCallId, name: "t", arguments: { of: toolCallId }, type: "function" })),
   });
-const result = (toolCallId: string, more: object = {}): SessionEvent =>
+const result = (toolCallId: string, more: object = {}): RecordedEvent =>
   event("tool.execution_complete", { toolCallId, success: true, result: { content: `result of ${toolCallId}` }, ...more });
 
-function projectMessages(events: Iterable<SessionEvent>, options: { readonly agentId?: string } = {}): readonly ChatMessage[] {
+function projectMessages(events: Iterable<RecordedEvent>, options: { readonly agentId?: string } = {}): readonly ChatMessage[] {
   const history = new History(options);
   for (const event of events) history.add(event);
   return history.messages();
 }
 
 /** Messages in short: role, content and call ids. */
-const brief = (events: readonly SessionEvent[]): string[] =>
+const brief = (events: readonly RecordedEvent[]): string[] =>
   projectMessages(events).map((message) => {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []).map(({ id }) => id).join() : "";
     const of = message.role === "tool" ? message.toolCallId : calls;
@@ -108,7 +108,7 @@ describe("the messages of a conversation", () => {
 });
 
 describe("calls in a conversation", () => {
-  const call = (request: object, ...completions: SessionEvent[]) => {
+  const call = (request: object, ...completions: RecordedEvent[]) => {
     const [message] = projectMessages([event("assistant.message", { content: "", toolRequests: [request] }), ...completions]);
     return message?.role === "assistant" ? message.toolCalls?.[0] : undefined;
   };

@@ -3,12 +3,21 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { silentLogger } from "../../../src/base/logger.ts";
 import { type AppendLog, createMemoryLog, openFileLog } from "../../../src/io/log/append-log.ts";
-import type { SessionEvent } from "../../../src/session/history/events.ts";
+import type { RecordedEvent } from "../../../src/session/history/events.ts";
 import { createSessionLog, openSessionLog } from "../../../src/session/history/session-log.ts";
 import { createSession, type Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import { approveAll } from "../../../src/tools/tool.ts";
-import { createTestEnvironment, openSession, recordEvents, recordingLogger, settleMicrotasks, sourceOf, withThen } from "../session-kit.ts";
+import {
+  answerData,
+  createTestEnvironment,
+  openSession,
+  recordEvents,
+  recordingLogger,
+  settleMicrotasks,
+  sourceOf,
+  withThen,
+} from "../session-kit.ts";
 
 /** A log that outlives a process: it can be opened any number of times. */
 function survivingStore(): AppendLog {
@@ -26,9 +35,9 @@ async function goOn(store: AppendLog, options: SessionOptions = {}, environment 
   return createSession({ ...log.resumed?.options, onPermissionRequest: approveAll, ...options }, environment, log);
 }
 
-const eventsIn = async (store: AppendLog): Promise<readonly SessionEvent[]> => (await store.read()).records as unknown as SessionEvent[];
+const eventsIn = async (store: AppendLog): Promise<readonly RecordedEvent[]> => (await store.read()).records as unknown as RecordedEvent[];
 const typesIn = async (store: AppendLog): Promise<string[]> => (await eventsIn(store)).map(({ type }) => type);
-const isChain = (events: readonly SessionEvent[]): boolean => events.every(({ parentId }, i) => parentId === (events[i - 1]?.id ?? null));
+const isChain = (events: readonly RecordedEvent[]): boolean => events.every(({ parentId }, i) => parentId === (events[i - 1]?.id ?? null));
 
 const echo = { name: "echo", handler: ({ text }: { text?: string }) => `said ${text}` };
 
@@ -146,7 +155,7 @@ describe("a resumed session", () => {
     const store = survivingStore();
     const first = begin(store);
     first.events.append("user.message", { content: "hi" });
-    first.events.append("assistant.message", { messageId: "m", content: "hello" });
+    first.events.append("assistant.message", answerData("hello"));
     await first.disconnect();
     const second = await goOn(store);
     second.events.append("user.message", { content: "and now?" });
@@ -244,13 +253,15 @@ describe("a resumed session", () => {
       onPermissionRequest: (request) => (request.toolName === "asks" ? withThen({ value: () => {} }) : { kind: "approve-once" }),
       hooks: { onPreToolUse: ({ toolName }) => (toolName === "hooked" ? never : undefined) },
     });
-    killed.events.append("assistant.turn_start", { turnId: "0" });
-    const calls = ["hangs", "remote", "asks", "hooked"].map((name) => ({ toolCallId: name, name, arguments: {} }));
-    killed.events.append("assistant.message", {
-      messageId: "m",
-      content: "",
-      toolRequests: [...calls, { toolCallId: "late", name: "late" }],
-    });
+    killed.events.append("assistant.turn_start", { turnId: "0", interactionId: "i", model: "m" });
+    const calls = ["hangs", "remote", "asks", "hooked"].map((name) => ({
+      toolCallId: name,
+      name,
+      arguments: {},
+      type: "function" as const,
+    }));
+    const late = { toolCallId: "late", name: "late", arguments: {}, type: "function" as const };
+    killed.events.append("assistant.message", answerData("", { toolRequests: [...calls, late] }));
     for (const { toolCallId, name } of calls) void killed.callTool(name, {}, { toolCallId });
     await settleMicrotasks();
     const before = (await eventsIn(store)).length;
@@ -260,7 +271,9 @@ describe("a resumed session", () => {
     expect(settled[0]!.type).toBe("session.resume");
     const ends = settled
       .slice(1)
-      .map(({ type, data }) => `${type} ${data["toolCallId"] ?? data["hookType"] ?? data["turnId"] ?? ""}`.trim());
+      .map(({ type, data }) =>
+        [type, ...["toolCallId", "hookType", "turnId"].flatMap((id) => (data as Record<string, unknown>)[id] ?? []).slice(0, 1)].join(" "),
+      );
     expect(ends.sort()).toEqual([
       "assistant.turn_end 0",
       "external_tool.completed",
@@ -272,7 +285,7 @@ describe("a resumed session", () => {
       "tool.execution_complete remote",
     ]);
     const text = "The execution of this tool, or a previous tool was interrupted.";
-    expect(settled.find(({ data }) => data["toolCallId"] === "hangs")?.data).toMatchObject({
+    expect(settled.find(({ data }) => "toolCallId" in data && data.toolCallId === "hangs")?.data).toMatchObject({
       success: false,
       result: { content: text },
       error: { message: text, code: "failure" },

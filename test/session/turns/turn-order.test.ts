@@ -41,7 +41,7 @@ describe("a turn with two parallel calls", () => {
     });
     session.on(({ type, data }) => {
       if (type.startsWith("hook.") || type.startsWith("permission.")) return;
-      seen.push(data["toolCallId"] === undefined ? type : `${type} ${data["toolCallId"]}`);
+      seen.push("toolCallId" in data ? `${type} ${data.toolCallId}` : type);
     });
     const reply = await session.sendAndWait({ prompt: "Do both." });
     expect(reply).toMatchObject({ content: "Both are done.", model: "fake-model" });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { SessionEvent } from "../../../session/history/events.ts";
+import type { RecordedEvent } from "../../../session/history/events.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
@@ -49,18 +49,18 @@ export const eventLog: MethodFamily = {
 };
 
 /** A cursor names the event before it, so that it stays valid when events are appended. */
-function cursorAt(position: number, events: readonly SessionEvent[]): string {
+function cursorAt(position: number, events: readonly RecordedEvent[]): string {
   return position === 0 ? "start" : `after:${events[position - 1]!.id}`;
 }
 
 /** The position of a cursor. Undefined: its event no longer exists. */
-function positionOf(cursor: string, events: readonly SessionEvent[]): number | undefined {
+function positionOf(cursor: string, events: readonly RecordedEvent[]): number | undefined {
   if (cursor === "start") return 0;
   const index = events.findIndex(({ id }) => cursor === `after:${id}`);
   return index === -1 ? undefined : index + 1;
 }
 
-function isWanted({ type, agentId }: SessionEvent, { params }: Call): boolean {
+function isWanted({ type, agentId }: RecordedEvent, { params }: Call): boolean {
   const types = params.get("types");
   if (Array.isArray(types) && !types.includes(type)) return false;
   const agents = params.optionalTexts("agentIds");

@@ -37,14 +37,14 @@ export const messages: MethodFamily = {
     const tip = params.optionalText("tip");
     const isEphemeral = params.flag("ephemeral");
     const message = { message: params.text("message"), ...(url !== undefined && { url }) };
-    const append = (event: string, data: object): void => session.events.append(event, data, undefined, { isEphemeral });
     let eventId = "";
     const sink = session.events.addSink((event) => {
       eventId ||= event.id;
     });
-    if (level === "error") append("session.error", { errorType: type, ...message });
-    else if (level === "warning") append("session.warning", { warningType: type, ...message });
-    else append("session.info", { infoType: type, ...message, ...(tip !== undefined && { tip }) });
+    const options = { isEphemeral };
+    if (level === "error") session.events.append("session.error", { errorType: type, ...message }, undefined, options);
+    else if (level === "warning") session.events.append("session.warning", { warningType: type, ...message }, undefined, options);
+    else session.events.append("session.info", { infoType: type, ...message, ...(tip !== undefined && { tip }) }, undefined, options);
     sink[Symbol.dispose]();
     return { eventId };
   },

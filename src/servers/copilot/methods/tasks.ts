@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { onAbort } from "../../../base/wait.ts";
 import type { SubAgent } from "../../../session/agents/sub-agent.ts";
 import { isRunning } from "../../../session/agents/sub-agents.ts";
-import type { SessionEvent } from "../../../session/history/events.ts";
+import type { RecordedEvent } from "../../../session/history/events.ts";
 import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
@@ -138,7 +138,7 @@ async function untilIdle({ session }: CopilotSession, signal: AbortSignal): Prom
   const opened: Disposable[] = [];
   try {
     await new Promise<void>((resolve, reject) => {
-      const look = ({ type }: SessionEvent): void => {
+      const look = ({ type }: RecordedEvent): void => {
         if (type === "session.idle") resolve();
         if (type === "session.shutdown") reject(new Error("The session has ended."));
       };

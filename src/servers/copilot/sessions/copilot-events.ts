@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { isRecord } from "../../../base/json.ts";
 import { escapeHidden } from "../../../base/untrusted-text.ts";
 import type { DescribedSkill } from "../../../session/environment.ts";
-import type { SessionEvent } from "../../../session/history/events.ts";
+import type { SkillFacts } from "../../../session/history/event-types.ts";
+import type { RecordedEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";
 
 /** Types of events that are internal to skillhost. */
@@ -32,7 +33,7 @@ export class EventTranslator {
   readonly #skipped = new Map<string, string | null>();
 
   /** Undefined: the event is hidden. */
-  translate(event: SessionEvent): SessionEvent | undefined {
+  translate(event: RecordedEvent): RecordedEvent | undefined {
     const parentId = this.#parentOf(event.parentId);
     if (hiddenTypes.has(event.type)) {
       if (event.ephemeral !== true) this.#skipped.set(event.id, parentId);
@@ -48,21 +49,21 @@ export class EventTranslator {
   }
 }
 
-export function translateAll(events: readonly SessionEvent[]): readonly SessionEvent[] {
+export function translateAll(events: readonly RecordedEvent[]): readonly RecordedEvent[] {
   const translator = new EventTranslator();
   return events.flatMap((event) => translator.translate(event) ?? []);
 }
 
-export function isDroppable({ type }: SessionEvent): boolean {
+export function isDroppable({ type }: RecordedEvent): boolean {
   return droppable.has(type);
 }
 
-export function isStreaming({ type }: SessionEvent): boolean {
+export function isStreaming({ type }: RecordedEvent): boolean {
   return type.endsWith("_delta") || type === "assistant.message_start";
 }
 
 /** A message that the session itself wrote to the model, about an agent that has ended, is a notification to clients. */
-function asNotification(event: SessionEvent): SessionEvent | undefined {
+function asNotification(event: RecordedEvent): RecordedEvent | undefined {
   const { type, data } = event;
   if (type !== "user.message" || data["source"] !== "agent") return undefined;
   const content = String(data["content"]);
@@ -72,7 +73,7 @@ function asNotification(event: SessionEvent): SessionEvent | undefined {
   return { ...event, type: "system.notification", data: { content, kind: { type: "agent_completed", agentId, agentType, status } } };
 }
 
-function toWireData({ type, data, timestamp }: SessionEvent): SessionEvent["data"] {
+function toWireData({ type, data, timestamp }: RecordedEvent): RecordedEvent["data"] {
   switch (type) {
     case "session.start":
     case "session.resume": {
@@ -284,7 +285,7 @@ function toWireResult(result: unknown): unknown {
 }
 
 /** A skill in the form of the protocol. */
-export function describeSkill({ name, description, folder, isActive, isUserInvocable }: DescribedSkill): object {
+export function describeSkill({ name, description, folder, isActive, isUserInvocable }: DescribedSkill): SkillFacts {
   return {
     name,
     commandName: name,

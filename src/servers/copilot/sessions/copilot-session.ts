@@ -4,7 +4,7 @@ import { HostError } from "../../../base/errors.ts";
 import { settlesWithin } from "../../../base/wait.ts";
 import type { Host } from "../../../host/host.ts";
 import type { Attachment } from "../../../session/clients/session-client.ts";
-import type { SessionEvent } from "../../../session/history/events.ts";
+import type { RecordedEvent } from "../../../session/history/events.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import type { Session } from "../../../session/session.ts";
 import type { ToolLike } from "../../../tools/define/define-tool.ts";
@@ -283,7 +283,7 @@ export class CopilotSession {
   }
 
   /** All recorded events, as clients see them. */
-  async past(): Promise<readonly SessionEvent[]> {
+  async past(): Promise<readonly RecordedEvent[]> {
     return translateAll(await this.session.getMessages());
   }
 
@@ -291,7 +291,7 @@ export class CopilotSession {
     this.session.events.append("capabilities.changed", { ui: { elicitation: this.canElicit } });
   }
 
-  async #missed(past: "all" | ReadonlySet<string>): Promise<readonly SessionEvent[]> {
+  async #missed(past: "all" | ReadonlySet<string>): Promise<readonly RecordedEvent[]> {
     const events = await this.past();
     if (past === "all") return events;
     const open = new Set(this.session.asks.pending.map(({ id }) => id));
@@ -299,7 +299,7 @@ export class CopilotSession {
     return events.filter((event) => last.get(event.type) === event || open.has(String(event.data["requestId"])));
   }
 
-  #forward(original: SessionEvent): void {
+  #forward(original: RecordedEvent): void {
     this.touch();
     const event = this.#events.translate(original);
     if (original.type === "user.message") this.isBusy = true;
@@ -347,7 +347,7 @@ class JoinedClient implements JoinedClientParts {
   readonly handles: Map<string, string | undefined>;
   readonly #sessionId: string;
   /** New events, which wait until the earlier ones were sent. Undefined: events are sent at once. */
-  #waiting: SessionEvent[] | undefined = [];
+  #waiting: RecordedEvent[] | undefined = [];
   #caughtUp: Promise<void> = Promise.resolve();
 
   constructor(sessionId: string, { client, attachment, asked, capabilities, interests, handles }: JoinedClientParts) {
@@ -366,12 +366,12 @@ class JoinedClient implements JoinedClientParts {
   }
 
   /** Holds a new event back until the earlier ones were sent. */
-  keep(event: SessionEvent): void {
+  keep(event: RecordedEvent): void {
     this.#waiting?.push(event);
   }
 
   /** Sends the events that the client missed, then those held back. Later events are sent at once. */
-  catchUp(missed: () => Promise<readonly SessionEvent[]>): void {
+  catchUp(missed: () => Promise<readonly RecordedEvent[]>): void {
     this.#caughtUp = this.#catchUp(missed);
   }
 
@@ -380,10 +380,10 @@ class JoinedClient implements JoinedClientParts {
     return this.#caughtUp;
   }
 
-  async #catchUp(missed: () => Promise<readonly SessionEvent[]>): Promise<void> {
+  async #catchUp(missed: () => Promise<readonly RecordedEvent[]>): Promise<void> {
     // The answer to the request that joined the client must be sent first.
     await nextTurn();
-    const past = await missed().catch((): readonly SessionEvent[] => []);
+    const past = await missed().catch((): readonly RecordedEvent[] => []);
     const waiting = this.#waiting ?? [];
     const later = new Set(waiting.map(({ id }) => id));
     this.#waiting = undefined;
@@ -392,7 +392,7 @@ class JoinedClient implements JoinedClientParts {
   }
 
   /** `json`: the event, serialized once for all clients. */
-  send(event: SessionEvent, json: string): void {
+  send(event: RecordedEvent, json: string): void {
     const { wire } = this.client;
     if (isDroppable(event) && wire.isCrowded) return;
     if (event.agentId !== undefined && !this.capabilities.wantsSubAgentStreaming && isStreaming(event)) return;
