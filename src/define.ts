@@ -17,4 +17,5 @@ export {
   type ResourceReply,
 } from "./tools/define/define-resource.ts";
 export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define/define-tool.ts";
+export * from "./tools/host-services.ts";
 export type { JsonSchema, PermissionRequest, Tool, ToolContext, ToolInvocation, ToolResult } from "./tools/tool.ts";

@@ -23,6 +23,7 @@ import { readServers, type ServersRead } from "../session/mcp/session-server-opt
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 import { findProject, packagePlaces, packagesRoot } from "../skills/store/package-skills.ts";
 import { fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
+import type { HostServices } from "../tools/host-services.ts";
 import { type FolderChoice, FolderTrust, readTrustVariable } from "../trust/folder-trust.ts";
 import type { PinPolicy } from "../trust/pins/pins.ts";
 import { trustFileIn } from "../trust/trust-file.ts";
@@ -86,6 +87,12 @@ export interface HostOptions {
   readonly approvalsDirectory?: string | undefined;
   /** Which skills may run, and what must be signed and approved. The user's settings in `trust.json` apply as well. */
   readonly trust?: TrustOptions | undefined;
+  /**
+   * What the program hands to the code of skills and plugins, such as a database: handlers of tools, prompts and resources read it
+   * as `invocation.services`, in every session, whoever opened it. Every skill that runs can use all of it. Declare its type by
+   * extending `HostServices`.
+   */
+  readonly services?: HostServices | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
   readonly guardExit?: boolean | undefined;
 }
@@ -148,6 +155,7 @@ export interface ResolvedHostOptions {
   /** Whether all named plugins may run regardless of their folder, because the program itself named them. */
   readonly namesPlugins: boolean;
   readonly guardExit: boolean;
+  readonly services: HostServices | undefined;
 }
 
 /**
@@ -181,6 +189,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     namesPlugins: given.trust?.folders === undefined,
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
     guardExit: given.guardExit ?? false,
+    services: given.services,
   });
 }
 
@@ -268,6 +277,7 @@ const readers: FieldReaders<HostOptions> = {
     directory: readText,
   }),
   guardExit: readFlag,
+  services: (value, path) => (isRecord(value) ? value : mustBe(path, "an object")),
 };
 
 function readFolders(value: unknown, path: string): FolderChoice {

@@ -85,6 +85,7 @@ export class HostSessionEnvironment implements SessionEnvironment {
       hostHooks: plugins.hooks,
       hostAgents: [...plugins.agents.values()],
       modelProviders: plugins.modelProviders,
+      services: options.services,
     };
   }
 

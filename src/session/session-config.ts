@@ -13,6 +13,7 @@ import {
   readTexts,
 } from "../base/read-fields.ts";
 import type { ToolLike } from "../tools/define/define-tool.ts";
+import type { CallerContext, HostServices } from "../tools/host-services.ts";
 import { type AgentOptions, agentReaders, type CustomAgentOptions, resolveAgents, type SessionAgents } from "./agents/agent-profiles.ts";
 import { type CatalogView, createCatalogView } from "./catalog/catalog-view.ts";
 import { toolOptionsFor } from "./catalog/model-tool-options.ts";
@@ -70,6 +71,11 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   /** Deadline of calls in milliseconds, for tools without their own. Default: 120,000. */
   readonly toolTimeout?: number | undefined;
   readonly largeOutput?: LargeOutputOptions | undefined;
+  /**
+   * What the program knows of this session, such as its user: handlers of tools, prompts and resources read it as
+   * `invocation.context`. It stays in this process: no log, client or model gets it. Declare its type by extending `CallerContext`.
+   */
+  readonly context?: CallerContext | undefined;
 }
 
 /** What `update` may change while a session lives. A field given as undefined goes back to its default. */
@@ -103,6 +109,9 @@ export interface ResolvedSessionConfig {
   readonly toolTimeout: number;
   /** Infinite when results are never cut. */
   readonly largeOutput: { readonly maxSizeBytes: number; readonly outputDir: string | undefined };
+  /** The host's services for handlers. */
+  readonly services: HostServices;
+  readonly context: CallerContext | undefined;
   /** What was asked for, for `update` to change. */
   readonly options: SessionOptions;
 }
@@ -116,6 +125,8 @@ export interface SessionDefaults {
   readonly hostAgents?: readonly CustomAgentOptions[] | undefined;
   /** Makes the models of providers that the host knows, by `provider.type`. */
   readonly modelProviders?: ReadonlyMap<string, ModelFactory> | undefined;
+  /** What the application hands to handlers. */
+  readonly services?: HostServices | undefined;
 }
 
 /**
@@ -156,6 +167,8 @@ export function resolveSessionConfig(options: SessionOptions, defaults: SessionD
       maxSizeBytes: largeOutput.enabled === false ? Number.POSITIVE_INFINITY : (largeOutput.maxSizeBytes ?? 51_200),
       outputDir: largeOutput.outputDir === undefined ? undefined : resolve(workingDirectory, largeOutput.outputDir),
     }),
+    services: defaults.services ?? noServices,
+    context: given.context,
     // Absolute by now: resolved again from here it stays what it is.
     options: { ...given, workingDirectory },
   });
@@ -189,7 +202,7 @@ function createView(given: SessionOptions, { selected }: SessionAgents, { key }:
 }
 
 /** What a host has for all of its sessions, as far as it is part of their configuration. */
-type HostDefaults = Pick<SessionDefaults, "hostHooks" | "hostAgents" | "modelProviders">;
+type HostDefaults = Pick<SessionDefaults, "hostHooks" | "hostAgents" | "modelProviders" | "services">;
 
 /**
  * The configuration after a change: what the change does not mention stays. What the host has is that of now.
@@ -206,10 +219,14 @@ export function changeSessionConfig(
   }
   const given = readFields(change, "changes of a session", "SESSION_OPTIONS", fields);
   const { sessionId, workingDirectory } = config;
-  const { hostHooks, hostAgents, modelProviders } = host;
-  return resolveSessionConfig({ ...config.options, ...given }, { sessionId, workingDirectory, hostHooks, hostAgents, modelProviders });
+  const { hostHooks, hostAgents, modelProviders, services } = host;
+  return resolveSessionConfig(
+    { ...config.options, ...given },
+    { sessionId, workingDirectory, hostHooks, hostAgents, modelProviders, services },
+  );
 }
 
+const noServices: HostServices = Object.freeze({});
 const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "workingDirectory", "tools", "waitForAttachments"]);
 
 export interface LargeOutputOptions {
@@ -253,6 +270,7 @@ const fields: FieldReaders<SessionOptions> = {
   waitForAttachments: readFlag,
   toolTimeout: readPositive,
   largeOutput: readLargeOutput,
+  context: (value, field) => (isRecord(value) ? value : mustBe(field, "an object")),
 };
 
 const hookFields: FieldReaders<SessionHooks> = {

@@ -1,4 +1,5 @@
 import { sha256 } from "../base/canonical-json.ts";
+import type { CallerContext, HostServices } from "./host-services.ts";
 import type { AskOptions, Asks, ToolOrigin } from "./tool.ts";
 
 /** A block of MCP content (specification 2025-11-25, ContentBlock): text, image, audio, resource link or embedded resource. */
@@ -33,6 +34,10 @@ export interface PromptResult {
 export interface OfferContext {
   /** Fires when no client waits for the answer any longer. */
   readonly signal: AbortSignal;
+  /** The application's services, as `createHost({ services })` passes them. */
+  readonly services: HostServices;
+  /** What the application knows of the session, as `createSession({ context })` passes it. */
+  readonly context?: CallerContext | undefined;
   /** Asks an attached client; rejects when none can answer. */
   ask<K extends keyof Asks>(kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
 }

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { ProcessLimits } from "../io/process/confine-process.ts";
+import type { CallerContext, HostServices } from "./host-services.ts";
 
 /** A JSON Schema document (draft 2020-12 unless it says otherwise). */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -56,7 +57,7 @@ export interface ToolOrigin {
   readonly identity?: string;
 }
 
-/** The second argument of a handler: exactly these keys; the trace keys only while tracing is on. */
+/** The second argument of a handler. The trace keys exist only while tracing is on. */
 export interface ToolInvocation {
   readonly sessionId: string;
   readonly toolCallId: string;
@@ -68,6 +69,10 @@ export interface ToolInvocation {
   readonly workingDirectory: string;
   readonly traceparent?: string;
   readonly tracestate?: string;
+  /** The application's services, as `createHost({ services })` passes them. Without any, an empty object. Not an own key. */
+  readonly services: HostServices;
+  /** What the application knows of the session, as `createSession({ context })` passes it. Not an own key. */
+  readonly context?: CallerContext | undefined;
 }
 
 /** Progress of a running call. Any update restarts the call's deadline. */

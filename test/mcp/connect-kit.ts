@@ -73,6 +73,7 @@ export function callContext({ sessionId = "session-1", workingDirectory = proces
     arguments: {},
     signal: new AbortController().signal,
     workingDirectory,
+    services: {},
   };
   return {
     invocation,

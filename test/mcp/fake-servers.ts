@@ -119,7 +119,7 @@ export class FakeLease implements ServerLease {
 
 /** A context of a call for tests. */
 export function contextOf(more: Partial<ToolContext> = {}, signal: AbortSignal = new AbortController().signal): ToolContext {
-  const invocation = { sessionId: "s1", toolCallId: "c1", toolName: "t", arguments: {}, signal, workingDirectory: "/work" };
+  const invocation = { sessionId: "s1", toolCallId: "c1", toolName: "t", arguments: {}, signal, workingDirectory: "/work", services: {} };
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
   return { invocation, ask: none, callTool: none, progress: () => {}, fileChanged: () => {}, background: () => {}, ...more };
 }

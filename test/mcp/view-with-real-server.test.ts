@@ -49,7 +49,7 @@ test("everything that a server made with the official SDK has can be used throug
   expect(updates).toEqual([{ progress: 1, total: 2, message: "half" }]);
   expect(await call(view, "offers-fail")).toMatchObject({ resultType: "failure", textResultForLlm: "no such file" });
 
-  const context = { signal: never, ask: () => Promise.reject(new Error("no user is available")) };
+  const context = { signal: never, services: {}, ask: () => Promise.reject(new Error("no user is available")) };
   const [prompt] = snapshot.prompts;
   expect((await prompt!.complete!("language", "py", { arguments: {}, signal: never })).values).toEqual(["python"]);
   expect((await prompt!.get({ language: "perl" }, context)).messages).toEqual([

@@ -19,6 +19,7 @@ const context: ToolContext = {
     arguments: {},
     signal: new AbortController().signal,
     workingDirectory: "/",
+    services: {},
   },
   ask: () => Promise.reject(new Error("no client")),
   callTool: () => Promise.reject(new Error("no tools")),

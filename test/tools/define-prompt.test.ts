@@ -4,7 +4,11 @@ import { type DefinedPrompt, definePrompt, isDefinedPrompt } from "../../src/too
 import { isToolLike } from "../../src/tools/define/define-tool.ts";
 import { isPromptName, type OfferContext, type Prompt, type PromptResult, promptName } from "../../src/tools/prompt.ts";
 
-const context: OfferContext = { signal: new AbortController().signal, ask: () => Promise.reject(new Error("No client is attached.")) };
+const context: OfferContext = {
+  signal: new AbortController().signal,
+  services: {},
+  ask: () => Promise.reject(new Error("No client is attached.")),
+};
 
 function promptOf(defined: DefinedPrompt, generation = "1"): Prompt {
   return createPrompt(defined, { kind: "skill", source: "s", nativeName: defined.name }, generation);

@@ -4,7 +4,11 @@ import { defineResource, isDefinedResource, type ResourceOptions } from "../../s
 import type { OfferContext } from "../../src/tools/prompt.ts";
 import { mediaTypeOf } from "../../src/tools/resource.ts";
 
-const context: OfferContext = { signal: new AbortController().signal, ask: () => Promise.reject(new Error("No client is attached.")) };
+const context: OfferContext = {
+  signal: new AbortController().signal,
+  services: {},
+  ask: () => Promise.reject(new Error("No client is attached.")),
+};
 const place = { origin: { kind: "skill", source: "s" }, generation: "1" } as const;
 
 function resourceOf(uri: string, options: ResourceOptions) {

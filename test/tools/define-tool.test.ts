@@ -18,6 +18,7 @@ const invocation: ToolInvocation = {
   arguments: {},
   signal: new AbortController().signal,
   workingDirectory: "/",
+  services: {},
 };
 const context = { invocation } as ToolContext;
 

@@ -108,9 +108,9 @@ function isMessage(value: unknown): value is PromptMessage {
  * Options of a request for a prompt or a resource: while it answers, a server may ask its client, as during a call. Only
  * `ask` of the context is used, since there is no call.
  */
-export function callContextOf({ signal, ask }: OfferContext, name: string, args: unknown): CallRequestOptions {
+export function callContextOf({ signal, ask, services }: OfferContext, name: string, args: unknown): CallRequestOptions {
   const context: ToolContext = {
-    invocation: { sessionId: "", toolCallId: "", toolName: name, arguments: args, signal, workingDirectory: "" },
+    invocation: { sessionId: "", toolCallId: "", toolName: name, arguments: args, signal, workingDirectory: "", services },
     ask,
     callTool: () => Promise.reject(new HostError("CALL_FOREIGN", "A server cannot call tools while it provides a prompt or a resource.")),
     progress: () => {},

@@ -1,5 +1,6 @@
 import { HostError, toError } from "../../base/errors.ts";
 import type { ProcessLimits } from "../../io/process/confine-process.ts";
+import type { CallerContext, HostServices } from "../../tools/host-services.ts";
 import type { AddressRules, AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { AskHandlers } from "../clients/client-requests.ts";
@@ -17,6 +18,8 @@ export interface ContextServices {
   /** For the tools that the session brings itself. */
   readonly session: SessionServices;
   workingDirectory(): string;
+  /** What the application gave to the host and to the session, for handlers. */
+  application(): { readonly services: HostServices; readonly context: CallerContext | undefined };
   addressRules(): AddressRules | undefined;
   ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
   callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult>;
@@ -115,6 +118,7 @@ class Invocation {
   readonly arguments: unknown;
   readonly workingDirectory: string;
   readonly #run: RunningCall;
+  readonly #services: ContextServices;
 
   static readonly #signal: PropertyDescriptor & ThisType<Invocation> = {
     enumerable: true,
@@ -134,6 +138,16 @@ class Invocation {
     Object.defineProperty(this, "signal", Invocation.#signal);
     this.workingDirectory = services.workingDirectory();
     if (run.trace !== undefined) Object.assign(this, run.trace.headers);
+    this.#services = services;
+  }
+
+  // Of the prototype: they are the application's own objects, and no copy or log of an invocation should contain them.
+  get services(): HostServices {
+    return this.#services.application().services;
+  }
+
+  get context(): CallerContext | undefined {
+    return this.#services.application().context;
   }
 }
 

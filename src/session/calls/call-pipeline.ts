@@ -6,6 +6,7 @@ import { failureResult } from "../../tools/tool-result.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { AskKind } from "../clients/request-kinds.ts";
 import { modelText } from "../prompt/model-text.ts";
+import type { ResolvedSessionConfig } from "../session-config.ts";
 import { createTelemetry, placeOf, type Telemetry } from "../telemetry.ts";
 import type { SessionServices } from "../tools/session-tool-services.ts";
 import { askForCall, CallContext, type ContextServices, emitProgress } from "./call-context.ts";
@@ -147,6 +148,10 @@ export class CallPipeline implements Pipeline, ContextServices {
 
   workingDirectory(): string {
     return this.#host.config.workingDirectory;
+  }
+
+  application(): ResolvedSessionConfig {
+    return this.#host.config;
   }
 
   addressRules(): AddressRules | undefined {

@@ -195,6 +195,7 @@ const keeping: { readonly [K in keyof Required<SessionOptions>]: "log" | "proces
   customInstructions: "log",
   askUserVariant: "log",
   onExitPlanModeRequest: "nowhere",
+  context: "process",
 };
 
 /** The events whose `options` hold all that was recorded of them at that time. */

@@ -190,8 +190,11 @@ export class SessionPromptsAndResources {
     const signal = AbortSignal.any(signals);
     signal.throwIfAborted();
     const serverName = origin.kind === "mcp" ? origin.source : undefined;
+    const { services, context: caller } = this.#host.config;
     const context: OfferContext = {
       signal,
+      services,
+      context: caller,
       ask: async (kind, data, { key } = {}) => {
         if (signal.aborted) throw new HostError("ASK_UNANSWERED", "This call has ended, so it cannot ask any more. Ask before it ends.");
         return askAround({ signal: () => signal, answers, serverName, key }, this.#host, kind, data);

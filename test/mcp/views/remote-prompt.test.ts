@@ -12,7 +12,7 @@ const definition = {
   icons: [],
 };
 
-const context: OfferContext = { signal: never, ask: () => Promise.reject(new Error("no user is available")) };
+const context: OfferContext = { signal: never, services: {}, ask: () => Promise.reject(new Error("no user is available")) };
 
 function setUp(answer: Json = {}, hasCompletions = true): { prompt: Prompt; server: FakeServer } {
   const server = new FakeServer(localSpec("docs"));
@@ -57,7 +57,7 @@ describe("a prompt of a server", () => {
       asked.push([kind, data]);
       return { action: "decline" } as never;
     };
-    const { messages } = await prompt.get({}, { signal: aborts.signal, ask });
+    const { messages } = await prompt.get({}, { signal: aborts.signal, services: {}, ask });
     expect(messages[0]!.content).toMatchObject({ text: '{"action":"decline"}' });
     expect(asked).toEqual([["elicitation", { message: "Which?" }]]);
     expect(server.received[0]!.options.signal).toBe(aborts.signal);

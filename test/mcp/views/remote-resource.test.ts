@@ -3,7 +3,7 @@ import { type RemoteResourceOptions, remoteResource, remoteResourceTemplate } fr
 import type { OfferContext } from "../../../src/tools/prompt.ts";
 import { FakeServer, type Json, localSpec, never } from "../fake-servers.ts";
 
-const context: OfferContext = { signal: never, ask: () => Promise.reject(new Error("no user is available")) };
+const context: OfferContext = { signal: never, services: {}, ask: () => Promise.reject(new Error("no user is available")) };
 
 function optionsFor(answer: Json = {}, more: Partial<RemoteResourceOptions> = {}): RemoteResourceOptions & { server: FakeServer } {
   const server = new FakeServer(localSpec("docs"));
