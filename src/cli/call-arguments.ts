@@ -74,7 +74,7 @@ function parseValue(text: string): unknown {
 }
 
 /** One argument of a tool, as an option of the command line. */
-interface ToolFlag {
+export interface ToolFlag {
   /** The property's name: `dry_run`. */
   readonly name: string;
   /** `--dry-run`; for a name that an option cannot have, `--arg dry_run=`. */
@@ -134,7 +134,8 @@ function optionName(property: string): string {
     .toLowerCase();
 }
 
-function toolFlags({ parameters }: ListedTool, reserved: readonly string[]): readonly ToolFlag[] {
+/** The arguments of a tool as options. Those whose names an option cannot have, or that skillhost has itself, are `--arg name=`. */
+export function toolFlags({ parameters }: Pick<ListedTool, "parameters">, reserved: readonly string[]): readonly ToolFlag[] {
   const properties = isRecord(parameters?.["properties"]) ? parameters["properties"] : {};
   const required = Array.isArray(parameters?.["required"]) ? parameters["required"] : [];
   const options = Object.keys(properties).map(optionName);
@@ -207,18 +208,26 @@ function typeNames(type: string): string {
 }
 
 /** `<number>`, `<celsius|fahrenheit>` */
-function placeholder({ schema, types }: ToolFlag): string {
-  const { enum: values, items } = schema;
-  const choices = Array.isArray(values)
-    ? values
-    : types.has("array") && isRecord(items) && Array.isArray(items["enum"])
-      ? items["enum"]
-      : [];
+function placeholder({ schema, types }: Pick<ToolFlag, "schema" | "types">): string {
+  const choices = listedValues({ schema, types });
   if (choices.length > 0 && choices.length <= 12)
     return `<${choices.map((each) => (typeof each === "string" ? visibleLine(each) : JSON.stringify(each))).join("|")}>`;
   const [type = "json", ...others] = [...types].filter((each) => each !== "null");
   if (others.length > 0) return "<value>";
   return { string: "<text>", number: "<number>", boolean: "<true|false>", array: "<value>" }[type] ?? "<json>";
+}
+
+function listedValues({ schema, types }: Pick<ToolFlag, "schema" | "types">): readonly unknown[] {
+  const { enum: values, items } = schema;
+  if (Array.isArray(values)) return values;
+  return types.has("array") && isRecord(items) && Array.isArray(items["enum"]) ? items["enum"] : [];
+}
+
+/** The values of an argument, where its schema lists them, as they are typed. */
+export function choicesOf(flag: ToolFlag): readonly string[] {
+  const choices = listedValues(flag);
+  const values = choices.length === 0 && flag.types.size === 1 && flag.types.has("boolean") ? [true, false] : choices;
+  return values.map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
 }
 
 /** Prints how to call a tool, with an option for each argument. */

@@ -11,6 +11,7 @@ import type { McpCommandOptions } from "./commands/mcp.ts";
 import type { PackCommandOptions, PublishCommandOptions } from "./commands/pack.ts";
 import type { RunCommandOptions } from "./commands/run.ts";
 import type { SignOptions } from "./commands/sign.ts";
+import type { Shell } from "./completion-scripts.ts";
 import type { PackageScopeOptions } from "./package-context.ts";
 import type { CliIo } from "./process-io.ts";
 import type { CodeUse } from "./project-consent.ts";
@@ -51,7 +52,7 @@ export function parseProgramArguments(argv: readonly string[], io: CliIo): Comma
  */
 type Choose = (name: string, run: RunCommand, code?: CodeUse) => void;
 
-/** The commands and options of the command line. @internal Exported for tests. */
+/** The commands and options of the command line. */
 export function createProgram(choose: Choose): Command {
   const program = new Command("skillhost")
     .description("Runs agent skills and their tools, and reloads them when you save.")
@@ -76,6 +77,7 @@ export function createProgram(choose: Choose): Command {
   addScaffoldCommands(program, choose);
   addPackageCommands(program, choose);
   addTrustCommands(program, choose);
+  addCompletionCommand(program, choose);
   return program;
 }
 
@@ -414,6 +416,19 @@ function addPublishCommands(program: Command, choose: Choose): void {
     .option(...yes)
     .action((folder: string, options: PublishCommandOptions) =>
       choose("publish", async (context) => (await import("./commands/pack.ts")).publish(context, folder, options)),
+    );
+}
+
+function addCompletionCommand(program: Command, choose: Choose): void {
+  program
+    .command("completion")
+    .summary("print a script that completes commands, options and names in a shell")
+    .description(
+      "Prints a script that completes commands, options, and names of tools and skills in a shell. Its first line says how to use it.",
+    )
+    .addArgument(new Argument("<shell>", "the shell").choices(["bash", "zsh", "fish", "powershell"] satisfies readonly Shell[]))
+    .action((shell: Shell) =>
+      choose("completion", async (context) => (await import("./commands/completion.ts")).completion(context, shell)),
     );
 }
 
