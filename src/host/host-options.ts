@@ -89,7 +89,7 @@ export interface HostOptions {
   readonly trust?: TrustOptions | undefined;
   /**
    * What the program hands to the code of skills and plugins, such as a database: handlers of tools, prompts and resources read it
-   * as `invocation.services`, in every session, whoever opened it. Every skill that runs can use all of it. Declare its type by
+   * as `invocation.services`, in every session. Every skill that runs can use all of it. Declare its type by
    * extending `HostServices`.
    */
   readonly services?: HostServices | undefined;
