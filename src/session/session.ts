@@ -48,6 +48,7 @@ import {
 } from "./session-config.ts";
 import { SessionRuntime } from "./session-runtime.ts";
 import type { SendOptions } from "./turns/message-queue.ts";
+import type { MessageStream } from "./turns/message-stream.ts";
 import type { AssistantReply } from "./turns/turn-types.ts";
 
 export type { CallOptions, ListedTool };
@@ -184,6 +185,18 @@ export class Session implements AsyncDisposable {
   async sendAndWait(message: SendOptions | string, options: { readonly timeout?: number } = {}): Promise<AssistantReply> {
     this.#runtime.assertOpen();
     return this.#runtime.turns.sendAndWait(message, options.timeout);
+  }
+
+  /**
+   * Sends a message and gives its answer while it is produced: `for await (const part of session.stream("Hi"))`, `textStream` for the
+   * text alone, `toResponse()` for an HTTP endpoint, `reply` as `sendAndWait` gives it. The model is asked to stream, whatever the
+   * session's `streaming` is.
+   * @param options `signal` takes the message back while it waits, and stops the turn that answers it.
+   * @throws HostError as `send` does; the signal's reason. Failures of the turn are thrown to the reader.
+   */
+  stream(message: SendOptions | string, options: { readonly signal?: AbortSignal } = {}): MessageStream {
+    this.#runtime.assertOpen();
+    return this.#runtime.turns.stream(message, options.signal);
   }
 
   /**

@@ -11,6 +11,8 @@ export interface QueuedMessage {
   readonly isSteering: boolean;
   readonly attachments: ReadAttachments;
   readonly headers: Readonly<Record<string, string>> | undefined;
+  /** The sender reads the answer as it is produced. */
+  readonly streams?: boolean | undefined;
   /** Who says it, when it is not the user. */
   readonly source: string | undefined;
   /** How it reached the session. */

@@ -31,7 +31,7 @@ export async function callModel(call: ModelCall, host: TurnContext): Promise<Mod
   const request: ModelRequest = {
     messages,
     tools,
-    stream: agent.streaming,
+    stream: isStreamed(call),
     headers: { "x-initiator": initiatorOf(call), ...run.headers },
     ...(model.reasoningEffort !== undefined && { reasoningEffort: model.reasoningEffort }),
   };
@@ -73,7 +73,7 @@ interface Listening {
 }
 
 function listen(call: ModelCall, host: TurnContext): Listening {
-  const emit = call.agent.streaming ? createDeltaEmitter(call, host) : undefined;
+  const emit = isStreamed(call) ? createDeltaEmitter(call, host) : undefined;
   const listening: Listening = {
     isOver: false,
     options: {
@@ -84,6 +84,10 @@ function listen(call: ModelCall, host: TurnContext): Listening {
     },
   };
   return listening;
+}
+
+function isStreamed({ agent, run }: ModelCall): boolean {
+  return agent.streaming || run.streams === true;
 }
 
 function originOf({ agent: { agentId, parentAgentId }, run: { interactionId } }: ModelCall): RequestOrigin {

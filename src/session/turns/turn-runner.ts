@@ -14,6 +14,7 @@ import {
   readSendOptions,
   type SendOptions,
 } from "./message-queue.ts";
+import { type DeliveredMessage, MessageStream } from "./message-stream.ts";
 import { SessionTurnAgent, type SessionTurnContext } from "./turn-agent.ts";
 import { runTurn } from "./turn-loop.ts";
 import type { TurnModel } from "./turn-options.ts";
@@ -99,15 +100,18 @@ export class TurnRunner {
     return this.#accept(options, undefined);
   }
 
+  /** Takes a message, and gives what its turn comes to, with its parts as events. @throws HostError as `Session.send` says. */
+  stream(options: SendOptions | string, signal: AbortSignal | undefined): MessageStream {
+    const { events } = this.#host;
+    const deliver = (): DeliveredMessage => this.#deliver(options, true);
+    return new MessageStream({ events, deliver, cancel: (id) => this.#cancel(id) }, signal);
+  }
+
   sendAndWait(options: SendOptions | string, timeout: number | undefined): Promise<AssistantReply> {
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
-      const id = this.#accept(options, (end) => {
-        clearTimeout(timer);
-        if (end.kind === "failed") reject(end.error);
-        else if (end.reply === undefined) reject(new HostError("TURN_EMPTY", "The turn ended without an answer from the model."));
-        else resolve(end.reply);
-      });
+      const { id, reply } = this.#deliver(options);
+      reply.then(resolve, reject).finally(() => clearTimeout(timer));
       if (timeout === undefined) return;
       timer = setTimeout(() => {
         this.#waiting.delete(id);
@@ -116,6 +120,26 @@ export class TurnRunner {
         );
       }, timeout);
     });
+  }
+
+  #deliver(options: SendOptions | string, streams = false): DeliveredMessage {
+    let settle: (end: MessageEnd) => void = () => {};
+    const reply = new Promise<AssistantReply>((resolve, reject) => {
+      settle = (end) => {
+        if (end.kind === "failed") reject(end.error);
+        else if (end.reply === undefined) reject(new HostError("TURN_EMPTY", "The turn ended without an answer from the model."));
+        else resolve(end.reply);
+      };
+    });
+    return { id: this.#accept(options, settle, streams), reply };
+  }
+
+  /** Takes a waiting message back, or stops the turn that answers it. Messages behind it keep their turns. */
+  #cancel(id: string): void {
+    if (this.unqueue(id) || this.#current === undefined || this.#current.signal.aborted) return;
+    if (!this.#agent.answering.includes(id)) return;
+    this.#host.events.append("abort", { reason: "user_initiated" });
+    this.#current.abort(abortedError());
   }
 
   /** Stops the running turn and drops waiting messages. Settles when the turn is over; background work is not stopped. */
@@ -145,7 +169,7 @@ export class TurnRunner {
     await this.#driving;
   }
 
-  #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined): string {
+  #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined, streams = false): string {
     const { prompt, attachments, mode, requestHeaders, source } = readSendOptions(options);
     this.#agent.begin();
     const isSteering = mode === "immediate" && this.isBusy;
@@ -155,6 +179,7 @@ export class TurnRunner {
       isSteering,
       attachments: readAttachments(attachments, this.#place),
       headers: requestHeaders,
+      streams,
       source,
       delivery: isSteering ? "steering" : this.isBusy ? "queued" : "idle",
     };
@@ -205,7 +230,13 @@ export class TurnRunner {
   async #answer(message: QueuedMessage, signal: AbortSignal): Promise<TurnEnd> {
     const interaction = { interactionId: randomUUID(), signal };
     const total = this.#host.config.turn.maxIterations;
-    const run: TurnRun = { ...interaction, budget: { left: total, total }, counter: { next: 0 }, headers: message.headers };
+    const run: TurnRun = {
+      ...interaction,
+      budget: { left: total, total },
+      counter: { next: 0 },
+      headers: message.headers,
+      streams: message.streams,
+    };
     try {
       signal.throwIfAborted();
       await this.#host.ready(signal);

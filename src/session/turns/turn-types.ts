@@ -64,6 +64,8 @@ export interface TurnRun {
   readonly counter: { next: number };
   /** Sent with every request to the model. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The answer is wanted in parts, also in a session that does not stream. */
+  readonly streams?: boolean | undefined;
   /** Where in a trace it belongs, while tracing is on. Absent: where the caller is. */
   readonly trace?: TraceContext | undefined;
 }
