@@ -99,7 +99,7 @@ export type {
 export type { CallOptions, Session } from "./session/session.ts";
 export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
 export type { SendOptions } from "./session/turns/message-queue.ts";
-export type { MessagePart, MessageStream, StreamResponseOptions } from "./session/turns/message-stream.ts";
+export type { MessageStream, StreamPart, StreamResponseOptions } from "./session/turns/message-stream.ts";
 export type { ModelCapabilities, ModelFactory, PluginProvider, SessionProvider, TurnOptions } from "./session/turns/turn-options.ts";
 export type { AssistantReply } from "./session/turns/turn-types.ts";
 export type { UserAttachment } from "./session/turns/user-attachments.ts";

@@ -4,7 +4,7 @@ import type { SessionEvents } from "../history/events.ts";
 import type { AssistantReply } from "./turn-types.ts";
 
 /** A part of the answer to one message, in the order in which it happened. Agents that the model starts have none. */
-export type MessagePart =
+export type StreamPart =
   | { readonly type: "text-delta"; readonly text: string }
   | { readonly type: "reasoning-delta"; readonly text: string }
   | { readonly type: "tool-call"; readonly toolCallId: string; readonly toolName: string; readonly input: unknown }
@@ -45,12 +45,12 @@ interface StreamHost {
  * It can be read once, at any time after the message was sent; until then parts wait, adjacent text joined. Reading rejects with
  * the error that `reply` rejects with. Leaving the loop stops the answer, unless the turn has ended.
  */
-export class MessageStream implements AsyncIterable<MessagePart> {
+export class MessageStream implements AsyncIterable<StreamPart> {
   readonly messageId: string;
   /** As `sendAndWait` settles. */
   readonly reply: Promise<AssistantReply>;
   readonly #host: StreamHost;
-  readonly #waiting: MessagePart[] = [];
+  readonly #waiting: StreamPart[] = [];
   readonly #listening: Disposable;
   readonly #toolNames = new Map<string, string>();
   /** The messages of the model whose text came in parts. */
@@ -83,13 +83,13 @@ export class MessageStream implements AsyncIterable<MessagePart> {
     void this.reply.catch(() => {}).then(() => signal?.removeEventListener("abort", stop));
   }
 
-  [Symbol.asyncIterator](): AsyncIterableIterator<MessagePart, undefined> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<StreamPart, undefined> {
     if (this.#isTaken)
       throw new HostError("STREAM_TAKEN", "This stream is being read already, or was. Read it once, and keep what you need.");
     this.#isTaken = true;
     let last: Promise<unknown> = Promise.resolve();
     // Not a generator: its `return` would wait for the next part before it stops the answer.
-    const iterator: AsyncIterableIterator<MessagePart, undefined> = {
+    const iterator: AsyncIterableIterator<StreamPart, undefined> = {
       next: () => {
         const next = last.then(() => this.#next());
         last = next.catch(() => {});
@@ -109,7 +109,7 @@ export class MessageStream implements AsyncIterable<MessagePart> {
 
   /** The text alone, as it comes in. It takes the place of reading the parts. */
   get textStream(): AsyncIterable<string> {
-    const parts = (): AsyncIterable<MessagePart> => this;
+    const parts = (): AsyncIterable<StreamPart> => this;
     return {
       async *[Symbol.asyncIterator]() {
         for await (const part of parts()) if (part.type === "text-delta") yield part.text;
@@ -149,7 +149,7 @@ export class MessageStream implements AsyncIterable<MessagePart> {
     return new Response(body, { headers: { "content-type": type, "cache-control": "no-store", "x-accel-buffering": "no", ...headers } });
   }
 
-  async #next(): Promise<IteratorResult<MessagePart, undefined>> {
+  async #next(): Promise<IteratorResult<StreamPart, undefined>> {
     for (;;) {
       const part = this.#waiting.shift();
       if (part !== undefined) return { done: false, value: part };
@@ -173,7 +173,7 @@ export class MessageStream implements AsyncIterable<MessagePart> {
     if (part !== undefined) this.#add(part);
   }
 
-  #partOf(event: SessionEvent): MessagePart | undefined {
+  #partOf(event: SessionEvent): StreamPart | undefined {
     switch (event.type) {
       case "assistant.message_delta":
         this.#streamed.add(event.data.messageId);
@@ -201,7 +201,7 @@ export class MessageStream implements AsyncIterable<MessagePart> {
     }
   }
 
-  #add(part: MessagePart): void {
+  #add(part: StreamPart): void {
     if (this.#end !== undefined) return;
     const last = this.#waiting.at(-1);
     // A reader that is slower than the model gets longer parts, not more of them.
@@ -211,7 +211,7 @@ export class MessageStream implements AsyncIterable<MessagePart> {
     this.#wake?.();
   }
 
-  #finish(end: { readonly error?: unknown }, last?: MessagePart): void {
+  #finish(end: { readonly error?: unknown }, last?: StreamPart): void {
     this.#listening[Symbol.dispose]();
     // Its reader has left.
     if (this.#end !== undefined) return;

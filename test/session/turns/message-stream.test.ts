@@ -1,4 +1,4 @@
-import { HostError, type MessagePart, type MessageStream } from "skillhost";
+import { HostError, type StreamPart, type MessageStream } from "skillhost";
 import { describe, expect, test } from "vitest";
 import type { FakeAnswer } from "../../doubles/fake-chat.ts";
 import { fakeChat } from "../../doubles/fake-chat.ts";
@@ -22,8 +22,8 @@ const inParts =
 const open = (...answers: FakeAnswer[]) =>
   sessionWith([echo], { chatModel: fakeChat(...answers), onPermissionRequest: () => ({ kind: "approve-once" }) });
 
-async function readAll(stream: MessageStream): Promise<MessagePart[]> {
-  const parts: MessagePart[] = [];
+async function readAll(stream: MessageStream): Promise<StreamPart[]> {
+  const parts: StreamPart[] = [];
   for await (const part of stream) parts.push(part);
   return parts;
 }
@@ -87,7 +87,7 @@ describe("the stream of a message", () => {
 
   test("throws the error of the turn to its reader, after the parts before it, and causes no unhandled rejection", async () => {
     const session = open({ calls: [{ id: "c", name: "echo", args: {} }] }, () => Promise.reject(new Error("The endpoint is down.")));
-    const parts: MessagePart[] = [];
+    const parts: StreamPart[] = [];
     const reading = (async () => {
       for await (const part of session.stream("Go.")) parts.push(part);
     })();
@@ -165,7 +165,7 @@ describe("the stream as a response", () => {
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     expect(response.headers.get("x-chat")).toBe("1");
     const lines = (await response.text()).split("\n\n").filter((line) => line !== "");
-    const parts = lines.map((line) => JSON.parse(line.replace(/^data: /, "")) as MessagePart);
+    const parts = lines.map((line) => JSON.parse(line.replace(/^data: /, "")) as StreamPart);
     expect(parts.map(({ type }) => type)).toEqual(["tool-call", "tool-result", "text-delta", "finish"]);
     expect(parts[1]).toMatchObject({ output: "said <b>\n</b>" });
   });
