@@ -47,7 +47,7 @@ export function remotePrompt(raw: Json, options: RemotePromptOptions): Prompt | 
   return assemblePrompt({
     definition,
     origin: { kind: "mcp", source: serverName, nativeName: name },
-    generation,
+    generation: () => generation,
     async make(args, context) {
       return readPromptResult(await server.getPrompt(name, args, callContextOf(context, name, args)), serverName);
     },

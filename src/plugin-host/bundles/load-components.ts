@@ -311,7 +311,7 @@ function collect(found: readonly FoundSkills[]): SkillFolders {
 function nameOf(folder: string, files: BundleFiles, bundleName: string): string {
   if (folder !== files.root && folder !== join(files.root, "skills")) return basename(folder);
   const text = readSkill(folder, () => {});
-  const isNamed = text?.manifest !== undefined || text?.document?.frontMatter["name"] !== undefined;
+  const isNamed = text?.manifest !== undefined || text?.document?.isNamed === true;
   return isNamed ? text.name : bundleName;
 }
 

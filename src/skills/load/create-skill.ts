@@ -1,7 +1,6 @@
 import { realpathSync } from "node:fs";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
-import { expandPrompt } from "../../formats/skills/expand-prompt.ts";
 import { type CheckedTree, readTextFile } from "../../io/read-bounded.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { FileResources } from "../prompts/resource-list.ts";
@@ -9,7 +8,7 @@ import type { SkillOffers } from "../prompts/skill-prompts.ts";
 import type { Skill } from "../skill.ts";
 import type { FolderListing } from "../store/folder-listing.ts";
 import type { SkillText } from "./read-skill.ts";
-import { pathInSkill, pluginRootOf } from "./skill-path.ts";
+import { pathInSkill } from "./skill-path.ts";
 
 const maxResourceBytes = 32 * 1024 * 1024;
 
@@ -88,7 +87,7 @@ class LoadedSkill implements Skill {
     this.generation = generation;
     // Without a body, the prompts are the instructions; the model already has those of an eager skill.
     const { body } = text;
-    this.hasInstructions = body === undefined ? this.promptMode === "on-demand" && text.prompts.length > 0 : /\S/.test(body);
+    this.hasInstructions = body === undefined ? this.promptMode === "on-demand" && text.prompts.length > 0 : !body.isBlank;
     this.userInvocable = document?.userInvocable ?? true;
   }
 
@@ -102,7 +101,7 @@ class LoadedSkill implements Skill {
   }
 
   instructions(argumentsText?: string): Promise<string> {
-    return Promise.resolve(instructionsOf(this.folder, this.#text, argumentsText));
+    return Promise.resolve(instructionsOf(this.#text, argumentsText));
   }
 
   read(path: string): Promise<Uint8Array> {
@@ -112,20 +111,20 @@ class LoadedSkill implements Skill {
 
 const none: Readonly<Record<string, never>> = Object.freeze({});
 
-/** Expands placeholders in one pass: inserted text is never expanded again. */
-function instructionsOf(folder: string, { document, body, prompts }: SkillText, argumentsText: string | undefined): string {
+function instructionsOf({ document, body, prompts }: SkillText, argumentsText: string | undefined): string {
   if (body === undefined || document === undefined) {
     const given = argumentsText ? [`ARGUMENTS: ${argumentsText}`] : [];
     return [...prompts.map((prompt) => prompt.text), ...given].join("\n\n");
   }
-  if (argumentsText === undefined) return body;
-  const argumentNames = document.arguments?.map(({ name }) => name) ?? [];
-  return expandPrompt(document.body, { baseDir: folder, pluginRoot: pluginRootOf(folder, document.body), argumentsText, argumentNames });
+  return body.expand(
+    argumentsText,
+    document.arguments?.map(({ name }) => name),
+  );
 }
 
 function signatureOf(text: SkillText, tools: readonly Tool[]): string {
   const { name, description, body, prompts } = text;
-  return sha256(canonicalJson({ name, description, body: body ?? null, prompts, tools: tools.map((tool) => tool.signature) }));
+  return sha256(canonicalJson({ name, description, body: body?.expand() ?? null, prompts, tools: tools.map((tool) => tool.signature) }));
 }
 
 async function readResource(folder: string, path: string, tree: CheckedTree | undefined): Promise<Uint8Array> {

@@ -198,9 +198,9 @@ async function stageSkill(
  * Whether the listed folders and the files that were read determine a skill's text: there is no link, no manifest that names other paths,
  * and no name or placeholder that depends on a plugin around the folder.
  */
-function isPlainText({ document, manifest, lost }: SkillText, listed: FolderView | undefined): boolean {
+function isPlainText({ document, body, manifest, lost }: SkillText, listed: FolderView | undefined): boolean {
   if (listed === undefined || document === undefined || manifest !== undefined || lost.manifest || lost.document) return false;
-  if (!Object.hasOwn(document.frontMatter, "name") || document.body.includes("${CLAUDE_PLUGIN_ROOT}")) return false;
+  if (!document.isNamed || body?.usesPlugin !== false) return false;
   const entries = [...listed.states.keys()].flatMap((path) => listed.entriesOf(path) ?? []);
   return entries.every((entry) => entry.isFile() || entry.isDirectory());
 }

@@ -12,14 +12,21 @@ import { maxDocumentBytes, maxJsonBytes } from "../../formats/text/limits.ts";
 import { type FileGuard, readTextFile } from "../../io/read-bounded.ts";
 import type { FolderView } from "../../trust/checked-folder.ts";
 import type { SkillPrompt } from "../skill.ts";
-import { defaultSkillName, documentInSkill, entriesAt, existsAt, isPattern, pathInSkill, pluginRootOf } from "./skill-path.ts";
+import { SkillBody } from "./skill-body.ts";
+import { defaultSkillName, documentInSkill, entriesAt, existsAt, isPattern, pathInSkill } from "./skill-path.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
+
+/** The fields of a SKILL.md that a loaded skill uses. The others would only occupy memory. */
+export interface SkillHead extends Pick<SkillDocument, "argumentHint" | "arguments" | "disableModelInvocation" | "userInvocable"> {
+  /** Whether the front matter has a name. */
+  readonly isNamed: boolean;
+}
 
 /** A skill without its code. */
 export interface SkillText {
   readonly name: string;
   readonly description: string;
-  readonly document?: SkillDocument;
+  readonly document?: SkillHead;
   /** The name of its document: `SKILL.md` in any case. */
   readonly documentName?: string;
   readonly manifest?: SkillManifest;
@@ -27,8 +34,7 @@ export interface SkillText {
   readonly prompts: readonly SkillPrompt[];
   /** The prompts with their front matter. */
   readonly promptFiles: readonly ReadPrompt[];
-  /** The body of SKILL.md with its placeholders expanded. */
-  readonly body?: string;
+  readonly body?: SkillBody;
   /** The files that were read. */
   readonly files: ReadonlySet<string>;
   /** Parts that should exist but could not be read. */
@@ -63,28 +69,30 @@ export function readSkill(
   const fileName = documentName(folder, view);
   const document = fileName === undefined ? undefined : readDocument(fileName, reading);
   if (files.size === 0) return undefined;
-  const name = (document && declares(document, "name") ? document.name : undefined) ?? manifest?.name ?? defaultSkillName(folder);
-  if (document && manifest && declares(document, "name") && document.name !== manifest.name)
-    diagnostics.push(namesDiffer(document.name, manifest.name, manifestFile));
+  const isNamed = document !== undefined && Object.hasOwn(document.frontMatter, "name");
+  const name = (isNamed ? document.name : undefined) ?? manifest?.name ?? defaultSkillName(folder);
+  if (isNamed && manifest && document.name !== manifest.name) diagnostics.push(namesDiffer(document.name, manifest.name, manifestFile));
   const promptFiles = lost.manifest ? [] : readPrompts(manifest?.prompts, manifestFile, reading, codeExtensions);
   return {
-    name,
-    description: describe(document, manifest),
-    ...(document && fileName
-      ? {
-          document,
-          documentName: fileName,
-          body: expandPrompt(document.body, { baseDir: folder, pluginRoot: pluginRootOf(folder, document.body) }),
-        }
-      : {}),
+    ...detached({
+      name,
+      description: describe(document, manifest),
+      ...(document && { document: headOf(document, isNamed) }),
+      diagnostics: diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })),
+    }),
+    ...(document && fileName ? { documentName: fileName, body: new SkillBody(folder, document.body) } : {}),
     ...(manifest ? { manifest } : {}),
     manifestFile,
     prompts: promptFiles.map(({ path, text }) => ({ path, text })),
     promptFiles,
     files,
     lost,
-    diagnostics: diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })),
   };
+}
+
+/** A copy of JSON data. A part of a parsed text keeps the whole text in memory otherwise. */
+function detached<T>(data: T): T {
+  return JSON.parse(JSON.stringify(data)) as T;
 }
 
 function readManifest(file: string, reading: Reading): SkillManifest | undefined {
@@ -129,12 +137,20 @@ function documentName(folder: string, view: FolderView | undefined): string | un
   return names.includes("SKILL.md") ? "SKILL.md" : names.sort()[0];
 }
 
-function declares(document: SkillDocument, field: "name" | "description"): boolean {
-  return Object.hasOwn(document.frontMatter, field) && !(field === "description" && document.descriptionInferred);
+function headOf(document: SkillDocument, isNamed: boolean): SkillHead {
+  const { argumentHint, arguments: declared, disableModelInvocation, userInvocable } = document;
+  return {
+    isNamed,
+    disableModelInvocation,
+    userInvocable,
+    ...(argumentHint !== undefined && { argumentHint }),
+    ...(declared !== undefined && { arguments: declared }),
+  };
 }
 
 function describe(document: SkillDocument | undefined, manifest: SkillManifest | undefined): string {
-  if (document && declares(document, "description")) return document.description;
+  const isDeclared = document && Object.hasOwn(document.frontMatter, "description") && !document.descriptionInferred;
+  if (isDeclared) return document.description;
   return manifest?.description ?? document?.description ?? "";
 }
 

@@ -41,7 +41,7 @@ function isRegularFile(file: string): boolean {
 }
 
 function isSharedInBundle(folder: string, file: string): boolean {
-  const bundle = bundleOf(folder);
+  const bundle = pluginRootOf(folder);
   if (bundle === undefined || !confinePath(bundle, relative(bundle, file)).ok) return false;
   return basename(realpathSync.native(file)).toLowerCase() === basename(file).toLowerCase();
 }
@@ -97,13 +97,8 @@ export function viewFolder(folder: string): FolderView | undefined {
 // `skills/name` in a plugin, or one folder deeper if skills are grouped by subject.
 const mostLevels = 4;
 
-/** The folder of the plugin that contains a skill, for a body that uses it; undefined without a plugin or without such a use. */
-export function pluginRootOf(folder: string, body: string): string | undefined {
-  return body.includes("${CLAUDE_PLUGIN_ROOT}") ? bundleOf(folder) : undefined;
-}
-
 /** The folder of the plugin that contains a skill. */
-function bundleOf(folder: string): string | undefined {
+export function pluginRootOf(folder: string): string | undefined {
   for (let at = folder, level = 0; level < mostLevels; at = dirname(at), level++) {
     if (manifestPlaces.some(({ path }) => existsSync(join(at, path)))) return at;
   }

@@ -80,11 +80,9 @@ function thereTwice(what: string, key: string, origin: ToolOrigin, first: ToolOr
 function createTextPrompts(folder: string, text: SkillText): readonly Prompt[] {
   const { document, body, name, description, promptFiles } = text;
   if (document?.userInvocable === false) return [];
-  const ofBody = document !== undefined && body !== undefined && body.trim() !== "" ? [{ ...document, name, description }] : [];
+  const ofBody = document !== undefined && body?.isBlank === false ? [{ name, description, arguments: ofDocument(document), body }] : [];
   return [
-    ...ofBody.map((fields) =>
-      textPrompt({ folder, skill: name, path: text.documentName ?? "SKILL.md", ...fields, arguments: ofDocument(fields) }),
-    ),
+    ...ofBody.map((fields) => textPrompt({ folder, skill: name, path: text.documentName ?? "SKILL.md", ...fields })),
     ...promptFiles
       .filter(({ prompt }) => prompt.userInvocable !== false && prompt.body.trim() !== "")
       .map(({ path, prompt }) => {
@@ -94,7 +92,15 @@ function createTextPrompts(folder: string, text: SkillText): readonly Prompt[] {
             .replace(/^prompts\//, "")
             .replace(/\.[^./]+$/, "")
             .replaceAll("/", "-")}`;
-        return textPrompt({ folder, skill: name, path, ...prompt, body: prompt.body.trim(), name: own, arguments: ofFile(prompt) });
+        return textPrompt({
+          folder,
+          skill: name,
+          path,
+          ...prompt,
+          body: { source: prompt.body.trim() },
+          name: own,
+          arguments: ofFile(prompt),
+        });
       }),
   ];
 }
@@ -124,7 +130,8 @@ interface TextFields {
   readonly title?: string;
   readonly description?: string;
   readonly arguments: readonly PromptArgument[];
-  readonly body: string;
+  /** Without expansion. */
+  readonly body: { readonly source: string };
 }
 
 function textPrompt({ folder, skill, path, name, title, description, arguments: declared, body }: TextFields): Prompt {
@@ -140,10 +147,10 @@ function textPrompt({ folder, skill, path, name, title, description, arguments: 
     definition,
     origin: { kind: "skill", source: skill, nativeName: name, file: `${folder}/${path}` },
     // Hashed on demand: most skills never change after loading.
-    generation: `${folder}\0${body}`,
+    generation: () => `${folder}\0${body.source}`,
     async make(args) {
       const given: Expansion = isOneText ? { argumentsText: args[rest] ?? "" } : { argumentNames, argumentValues: args };
-      const text = expandPrompt(body, { baseDir: folder, ...(declared.length > 0 && given) });
+      const text = expandPrompt(body.source, { baseDir: folder, ...(declared.length > 0 && given) });
       return { ...(description !== undefined && { description }), messages: [{ role: "user", content: { type: "text", text } }] };
     },
   });

@@ -32,15 +32,15 @@ const maxDepth = 32;
 export class FolderListing {
   readonly folder: string;
   readonly #options: FolderListingOptions;
-  readonly #changed: Emitter<Record<string, undefined>>;
+  /** Created for the first watched file: most skills have none. */
+  #changed: Emitter<Record<string, undefined>> | undefined;
   #files: readonly ListedFile[] | undefined;
   #isStale = true;
-  #watched = new Map<string, number>();
+  #watched: Map<string, number> | undefined;
 
   constructor(folder: string, options: FolderListingOptions = {}) {
     this.folder = folder;
     this.#options = options;
-    this.#changed = new Emitter((error) => options.onError?.(error));
   }
 
   /** Sorted by path. The same array until a file changes. */
@@ -52,25 +52,28 @@ export class FolderListing {
   /** Records that a path in the folder, or everything below it, may have changed. True: the listing is in use. */
   note(path: string): boolean {
     this.#isStale = true;
-    for (const watched of [...this.#watched.keys()])
-      if (watched === path || watched.startsWith(path + sep)) this.#changed.emit(watched, undefined);
-    return this.#files !== undefined || this.#watched.size > 0;
+    for (const watched of [...(this.#watched?.keys() ?? [])])
+      if (watched === path || watched.startsWith(path + sep)) this.#changed?.emit(watched, undefined);
+    return this.#files !== undefined || (this.#watched?.size ?? 0) > 0;
   }
 
   /** Watches one file. */
   watch(path: string, listener: () => void): Disposable {
     const file = join(this.folder, path);
+    this.#changed ??= new Emitter((error) => this.#options.onError?.(error));
     const subscription = this.#changed.on(file, listener);
-    this.#watched.set(file, (this.#watched.get(file) ?? 0) + 1);
+    this.#watched ??= new Map();
+    const watched = this.#watched;
+    watched.set(file, (watched.get(file) ?? 0) + 1);
     let isOver = false;
     return {
       [Symbol.dispose]: () => {
         if (isOver) return;
         isOver = true;
         subscription[Symbol.dispose]();
-        const left = (this.#watched.get(file) ?? 1) - 1;
-        if (left > 0) this.#watched.set(file, left);
-        else this.#watched.delete(file);
+        const left = (watched.get(file) ?? 1) - 1;
+        if (left > 0) watched.set(file, left);
+        else watched.delete(file);
       },
     };
   }

@@ -15,7 +15,7 @@ export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generat
   return assemblePrompt({
     definition,
     origin,
-    generation,
+    generation: () => generation,
     async make(args, context) {
       return toPromptResult(await defined.handler(args as never, context), definition);
     },
@@ -24,8 +24,8 @@ export function createPrompt(defined: DefinedPrompt, origin: ToolOrigin, generat
 }
 
 export interface PromptParts extends Pick<Prompt, "definition" | "origin" | "complete"> {
-  /** Identifies the version of the code behind the prompt. */
-  readonly generation: string;
+  /** Identifies the version of the code or text behind the prompt. Called when its revision is first needed. */
+  generation(): string;
   /** Gets exactly the arguments that are declared and given. */
   make(args: Readonly<Record<string, string>>, context: OfferContext): Promise<PromptResult>;
 }
@@ -37,7 +37,7 @@ export function assemblePrompt({ definition, origin, generation, make, complete:
     definition,
     origin: Object.freeze({ ...origin }),
     get revision() {
-      revision ??= sha256(canonicalJson({ definition, generation }));
+      revision ??= sha256(canonicalJson({ definition, generation: generation() }));
       return revision;
     },
     get: async (args: Readonly<Record<string, string>>, context: OfferContext) => make(checkArguments(definition, args), context),
