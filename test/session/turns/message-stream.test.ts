@@ -1,4 +1,4 @@
-import { HostError, type StreamPart, type MessageStream } from "skillhost";
+import { HostError, type MessageStream, type StreamPart } from "skillhost";
 import { describe, expect, test } from "vitest";
 import type { FakeAnswer } from "../../doubles/fake-chat.ts";
 import { fakeChat } from "../../doubles/fake-chat.ts";
