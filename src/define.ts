@@ -18,4 +18,4 @@ export {
 } from "./tools/define/define-resource.ts";
 export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define/define-tool.ts";
 export * from "./tools/host-services.ts";
-export type { JsonSchema, PermissionRequest, Tool, ToolContext, ToolInvocation, ToolResult } from "./tools/tool.ts";
+export type { CallResult, JsonSchema, PermissionRequest, Tool, ToolContext, ToolInvocation, ToolResult } from "./tools/tool.ts";

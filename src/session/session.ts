@@ -3,7 +3,8 @@ import { toError } from "../base/errors.ts";
 import type { ToolLike } from "../tools/define/define-tool.ts";
 import type { Completion, PromptDefinition, PromptResult } from "../tools/prompt.ts";
 import type { ResourceContents, ResourceDefinition, ResourceTemplateDefinition } from "../tools/resource.ts";
-import type { ToolDefinition, ToolResult } from "../tools/tool.ts";
+import type { CallResult, ToolDefinition } from "../tools/tool.ts";
+import { toCallResult } from "../tools/tool-result.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SubAgents } from "./agents/sub-agents.ts";
 import { findToolName } from "./calls/call-pipeline.ts";
@@ -130,7 +131,7 @@ export class Session implements AsyncDisposable {
    * nothing has yet waits a while for MCP servers that are still starting.
    * @throws HostError `SESSION_CLOSED`; what goes wrong with the call itself is a result.
    */
-  async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<ToolResult> {
+  async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<CallResult> {
     this.#runtime.assertOpen();
     const { toolCallId = randomUUID(), signal } = options;
     let { catalog } = this.#scope;
@@ -147,7 +148,7 @@ export class Session implements AsyncDisposable {
     const call = { id: toolCallId, name: known ?? name, arguments: args };
     try {
       const outcome = this.#runtime.pipeline.call(call, scope, catalog);
-      return (outcome instanceof Promise ? await outcome : outcome).result;
+      return toCallResult((outcome instanceof Promise ? await outcome : outcome).result);
     } finally {
       listening?.end();
     }

@@ -1,10 +1,11 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import { errorMessage } from "../base/errors.ts";
+import { errorMessage, HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
+import { shorten } from "../base/text.ts";
 import { toBase64 } from "./define/content-block.ts";
 import { copyJson } from "./json-copy.ts";
 import type { ContentBlock } from "./prompt.ts";
-import type { BinaryResult, ResultType, ToolResult } from "./tool.ts";
+import type { BinaryResult, CallResult, ResultType, ToolResult } from "./tool.ts";
 
 export interface NormalizeOptions {
   /**
@@ -36,6 +37,40 @@ export function normalizeResult(raw: unknown, options: NormalizeOptions = {}): T
   } catch (error) {
     // A getter, proxy or toJSON that throws.
     return failureResult(resultText.unreadable, { error: errorMessage(error) });
+  }
+}
+
+/** Gives a result the getters that callers expect, on a prototype: its own keys stay the data. */
+export function toCallResult(result: ToolResult): CallResult {
+  return new ReadableResult(result) as ReadableResult & ToolResult;
+}
+
+class ReadableResult {
+  declare readonly resultType: ResultType;
+  declare readonly textResultForLlm: string;
+  declare readonly structuredContent?: unknown;
+
+  constructor(result: ToolResult) {
+    Object.assign(this, result);
+  }
+
+  get ok(): boolean {
+    return this.resultType === "success";
+  }
+
+  get text(): string {
+    return this.textResultForLlm;
+  }
+
+  json<Value = unknown>(): Value {
+    const shown = shorten(JSON.stringify(this.text), 200);
+    if (!this.ok) throw new HostError("RESULT_FAILED", `The call ended with ${this.resultType}: ${shown}`);
+    if (this.structuredContent !== undefined) return this.structuredContent as Value;
+    try {
+      return JSON.parse(this.text) as Value;
+    } catch (cause) {
+      throw new HostError("RESULT_NOT_JSON", `The result is text and not JSON: ${shown}. Read it as result.text.`, { cause });
+    }
   }
 }
 

@@ -207,7 +207,7 @@ export interface ToolContext {
   /** The limits of this call's program that enforce the rules of the session. @internal */
   readonly limits?: ProcessLimits | undefined;
   /** Calls another tool of the session by name or `server/tool`, through every gate. Never rejects for a failure of that tool. */
-  callTool(ref: string, args: unknown): Promise<ToolResult>;
+  callTool(ref: string, args: unknown): Promise<CallResult>;
   /** Reports progress and restarts the deadline. */
   progress(update: Progress): void;
   /**
@@ -247,6 +247,20 @@ export interface ToolResult {
   readonly sessionLog?: string;
   readonly toolTelemetry?: Readonly<Record<string, unknown>>;
   readonly toolReferences?: readonly unknown[];
+}
+
+/** A result as the caller of a tool gets it: the same data, and short ways to what programs read. */
+export interface CallResult extends ToolResult {
+  /** Whether the call succeeded. Not an own key, as the other two. */
+  readonly ok: boolean;
+  /** What the model reads: the answer, or why there is none. */
+  readonly text: string;
+  /**
+   * The answer as data: the structured content of an MCP tool, else the text read as JSON. The type is what the caller expects; it
+   * is not checked.
+   * @throws HostError `RESULT_FAILED` when the call did not succeed, `RESULT_NOT_JSON` when the text is not JSON.
+   */
+  json<Value = unknown>(): Value;
 }
 
 /** The outcome of validation: the value to run with (defaults applied), or the issues. */

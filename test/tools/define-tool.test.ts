@@ -105,7 +105,52 @@ describe("the types of a handler's arguments", () => {
     });
   });
 
-  test("the argument types of a plain JSON Schema are given by the caller, and open otherwise", () => {
+  test("a JSON Schema that is written in place types the arguments", () => {
+    defineTool("book", {
+      parameters: {
+        type: "object",
+        required: ["city", "nights", "guests", "kind"],
+        properties: {
+          city: { type: "string", minLength: 1 },
+          nights: { type: "integer" },
+          guests: {
+            type: "array",
+            items: { type: "object", required: ["name"], properties: { name: { type: "string" }, age: { type: "number" } } },
+          },
+          kind: { enum: ["room", "flat", 3] },
+          pets: { type: "boolean", default: false },
+          note: { type: ["string", "null"] },
+          price: { anyOf: [{ type: "number" }, { const: "free" }] },
+          more: { type: "object" },
+          any: {},
+          list: { type: "array" },
+        },
+      },
+      handler: (args) => {
+        expectTypeOf(args).toEqualTypeOf<{
+          city: string;
+          nights: number;
+          guests: { name: string; age?: number }[];
+          kind: "room" | "flat" | 3;
+          pets: boolean;
+          note?: string | null;
+          price?: number | "free";
+          more?: Record<string, unknown>;
+          any?: unknown;
+          list?: unknown[];
+        }>();
+      },
+    });
+    const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] } as const;
+    const handler = (args: { city: string }) => args.city;
+    defineTool("here", { parameters, handler: ({ city }) => expectTypeOf(city).toEqualTypeOf<string>() });
+    defineTool("here", { inputSchema: parameters, execute: ({ city }) => expectTypeOf(city).toEqualTypeOf<string>() });
+    defineTool("here", { parameters, handler });
+    const fromElsewhere: Record<string, unknown> = { ...parameters };
+    defineTool("there", { parameters: fromElsewhere, handler: (args) => expectTypeOf(args).toEqualTypeOf<Record<string, unknown>>() });
+  });
+
+  test("the argument types of a JSON Schema can be given by the caller, and are open without properties", () => {
     defineTool<{ query: string }>("search", {
       parameters: { type: "object", properties: { query: { type: "string" } } },
       handler: (args, called, api) => {

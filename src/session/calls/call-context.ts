@@ -2,6 +2,7 @@ import { HostError, toError } from "../../base/errors.ts";
 import type { ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallerContext, HostServices } from "../../tools/host-services.ts";
 import type { AddressRules, AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
+import { toCallResult } from "../../tools/tool-result.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { AskHandlers } from "../clients/client-requests.ts";
 import type { AskKind, AskOutcome } from "../clients/request-kinds.ts";
@@ -73,7 +74,7 @@ export class CallContext implements ToolContext {
   }
 
   get callTool(): ToolContext["callTool"] {
-    return (ref, args) => this.#services.callTool(this.#run, ref, args);
+    return async (ref, args) => toCallResult(await this.#services.callTool(this.#run, ref, args));
   }
 
   get progress(): ToolContext["progress"] {

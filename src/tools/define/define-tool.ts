@@ -1,4 +1,5 @@
 import { HostError } from "../../base/errors.ts";
+import type { JsonSchemaArguments } from "../schema/json-schema-value.ts";
 import type { StandardSchema } from "../schema/standard-schema.ts";
 import type { JsonSchema, PermissionRequest, ToolAnnotations, ToolContext, ToolInvocation } from "../tool.ts";
 
@@ -90,7 +91,8 @@ export interface LeftOutKeys {
 
 /**
  * Defines a tool. The arguments of the handler are typed from the schema in `parameters`: from a library's schema by its output, from a
- * plain JSON Schema as `Record<string, unknown>` unless you name a type: `defineTool<{ city: string }>(…)`. Nothing is registered, and
+ * JSON Schema that is written in place, or `as const`, by its properties. Name a type for a schema from elsewhere:
+ * `defineTool<{ city: string }>(…)`. Nothing is registered, and
  * only shapes are checked: a host checks the rest when it loads the definition.
  * @throws HostError `TOOL_INVALID` when the name is not a string, the handler is not a function, or an option cannot be read.
  */
@@ -101,6 +103,14 @@ export function defineTool<const Schema extends SchemaObject>(
 export function defineTool<const Schema extends SchemaObject>(
   name: string,
   options: ToolOptions<ArgumentsOf<Schema>> & { readonly inputSchema: Schema },
+): DefinedTool;
+export function defineTool<const Schema extends JsonSchema>(
+  name: string,
+  options: ToolOptions<JsonSchemaArguments<Schema>> & { readonly parameters: Schema },
+): DefinedTool;
+export function defineTool<const Schema extends JsonSchema>(
+  name: string,
+  options: ToolOptions<JsonSchemaArguments<Schema>> & { readonly inputSchema: Schema },
 ): DefinedTool;
 export function defineTool<Args = Record<string, unknown>>(
   name: string,

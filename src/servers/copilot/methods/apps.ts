@@ -32,7 +32,7 @@ export const apps: MethodFamily = {
     const begun = performance.now();
     const result = await session.callTool(tool.definition.name, args, { signal: call.signal() });
     emitCompleted(session, { serverName, toolName, args, result, durationMs: performance.now() - begun, tool });
-    return toCallResult(result);
+    return toMcpResult(result);
   },
   async "session.mcp.apps.readResource"(call) {
     const { session } = withApps(call);
@@ -115,7 +115,7 @@ function describe(tool: Tool): object {
   };
 }
 
-function toCallResult({ resultType, textResultForLlm, contents, structuredContent, meta }: ToolResult): object {
+function toMcpResult({ resultType, textResultForLlm, contents, structuredContent, meta }: ToolResult): object {
   return {
     content: contents ?? [{ type: "text", text: textResultForLlm }],
     ...(structuredContent !== undefined && { structuredContent }),
@@ -142,7 +142,7 @@ function emitCompleted({ events }: Session, { serverName, toolName, args, result
     arguments: args,
     success,
     durationMs,
-    ...(success ? { result: toCallResult(result) } : { error: { message: result.error ?? result.textResultForLlm } }),
+    ...(success ? { result: toMcpResult(result) } : { error: { message: result.error ?? result.textResultForLlm } }),
     ...(ui !== undefined && { toolMeta: { ui } }),
   });
 }
