@@ -1,11 +1,13 @@
 // Serving MCP over HTTP to fifty clients at once, beside servers of the official SDK (both lines) and FastMCP: three tools that compute,
-// fetch a page and keep values. The same raw clients drive all servers, in turn.
+// fetch a page and keep values. The same raw clients drive all servers, in turn. The last row is the floor: Node's HTTP server with the
+// tools and without MCP.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { Agent, createServer, request } from "node:http";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { openConnection } from "./support/http-client.mjs";
 import { jsonSchemaOf, workload } from "./support/http-workload.mjs";
 import { median, quantile } from "./support/measure.mjs";
 import { goal, ratio, table, title } from "./support/report.mjs";
@@ -31,8 +33,9 @@ const servers = [
   { name: "SDK 2, McpServer, sessions", args: [file("peers/sdk2-http.mjs")] },
   { name: "SDK 1, low-level Server, sessions", args: [file("peers/sdk1-http.mjs")] },
   ...(hasFastMcp ? [{ name: "FastMCP", args: [file("peers/fastmcp-http.mjs")], stderr: "ignore" }] : []),
+  { name: "bare Node server, no MCP", args: [file("peers/bare-http.mjs")] },
 ];
-for (const server of servers) Object.assign(server, { rates: [], latencies: [], errors: 0 }, await start(server));
+for (const server of servers) Object.assign(server, { rates: [], costs: [], latencies: [], errors: 0 }, await start(server));
 for (const server of servers) server.clients = await Promise.all(Array.from({ length: clientCount }, () => connect(server.url)));
 for (let round = -warmUp; round < rounds; round++) for (const server of servers) await measure(server, round >= 0);
 
@@ -40,11 +43,13 @@ title(
   `Calls over HTTP by ${clientCount} clients, three tools in turn (${rounds} rounds of ${callsPerRound.toLocaleString("en-US")} calls each)`,
 );
 const [ours, official] = servers;
+const floor = servers.at(-1);
 table(
   servers.map((server) => ({
     server: server.name,
     "median calls/s": median(server.rates),
     "ours to it": ratio(median(ours.rates), median(server.rates)),
+    "CPU µs a call": median(server.costs),
     "p50 ms": quantile(server.latencies, 0.5),
     "p99 ms": quantile(server.latencies, 0.99),
     "RSS MB": residentMegabytes(server.process.pid),
@@ -53,6 +58,10 @@ table(
 );
 const share = median(ours.rates) / median(official.rates);
 console.log(`${share >= 3 ? "met   " : "MISSED"}  calls/s: ${share.toFixed(2)} times the official SDK's server, goal 3 or more`);
+const possible = median(official.costs) / median(floor.costs);
+console.log(
+  `By processor time a call: ${ratio(median(official.costs), median(ours.costs))} of the official server's; the bare server would reach ${possible.toFixed(2)}×.`,
+);
 goal("p99, to the official SDK's server", quantile(ours.latencies, 0.99) / quantile(official.latencies, 0.99), 1, "×");
 
 for (const { process: child, clients } of servers) {
@@ -64,6 +73,7 @@ place.remove();
 
 async function measure(server, counts) {
   let next = 0;
+  const used = processorMicroseconds(server.process.pid);
   const begin = performance.now();
   await Promise.all(
     server.clients.map(async (client) => {
@@ -76,7 +86,9 @@ async function measure(server, counts) {
       }
     }),
   );
-  if (counts) server.rates.push(callsPerRound / ((performance.now() - begin) / 1000));
+  if (!counts) return;
+  server.rates.push(callsPerRound / ((performance.now() - begin) / 1000));
+  server.costs.push((processorMicroseconds(server.process.pid) - used) / callsPerRound);
 }
 
 function callOf(n) {
@@ -99,29 +111,20 @@ async function start({ args, stderr = "inherit" }) {
 
 /** A client of revision 2025-11-25 with a session and one connection of its own. */
 async function connect(url) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const connection = openConnection(url);
   const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
   let id = 0;
-  const send = (message) =>
-    new Promise((resolve, reject) => {
-      const body = JSON.stringify({ jsonrpc: "2.0", ...message });
-      const outgoing = request(url, { method: "POST", agent, headers: { ...headers, "Content-Length": Buffer.byteLength(body) } });
-      outgoing.on("error", reject).on("response", (response) => {
-        const pieces = [];
-        response.on("data", (piece) => pieces.push(piece)).on("error", reject);
-        response.on("end", () => resolve({ response, text: Buffer.concat(pieces).toString() }));
-      });
-      outgoing.end(body);
-    });
+  const send = (message) => connection.send(JSON.stringify({ jsonrpc: "2.0", ...message }), headers);
   const ask = async (method, params) => {
-    const { response, text } = await send({ id: ++id, method, params });
+    const response = await send({ id: ++id, method, params });
+    const { status, text } = response;
     const json = text.startsWith("{")
       ? text
       : text
           .split("\n")
           .findLast((line) => line.startsWith("data: {"))
           ?.slice(6);
-    if (response.statusCode !== 200 || json === undefined) throw new Error(`HTTP ${response.statusCode}: ${text}`);
+    if (status !== 200 || json === undefined) throw new Error(`HTTP ${status}: ${text}`);
     const message = JSON.parse(json);
     if (message.error !== undefined) throw new Error(message.error.message);
     return { response, result: message.result };
@@ -139,7 +142,7 @@ async function connect(url) {
       if (result.isError === true) throw new Error(result.content[0].text);
       return result.content[0].text;
     },
-    close: () => agent.destroy(),
+    close: () => connection.close(),
   };
 }
 
@@ -162,4 +165,12 @@ function residentMegabytes(pid) {
   if (process.platform !== "linux") return undefined;
   const [, kilobytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(kilobytes) / 1024;
+}
+
+/** The processor time of a process so far. */
+function processorMicroseconds(pid) {
+  if (process.platform !== "linux") return Number.NaN;
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  // Fields 14 and 15 in ticks of 10 ms.
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -25,8 +26,28 @@ const unusedMs = 60 * 60 * 1000;
  * same packages resolve as from the sources.
  */
 export function compileOnce(kind: "compiled" | "package", files: ReadonlyMap<string, string>): string {
-  const folder = join(cache, `${kind}-${digestOf(files)}`);
-  if (!existsSync(folder)) write(kind, files, folder);
+  return makeOnce(`${kind}-${digestOf(files)}`, (folder) => write(kind, files, folder));
+}
+
+/** Has a folder of this name filled, unless it was before. The name must be another one for another content. */
+export function makeOnce(name: string, fill: (folder: string) => void): string {
+  const folder = join(cache, name);
+  if (existsSync(folder)) {
+    // It is in use, so that it is not removed as outdated.
+    utimesSync(folder, new Date(), new Date());
+    return folder;
+  }
+  mkdirSync(cache, { recursive: true });
+  removeUnused();
+  const target = mkdtempSync(join(cache, "building-"));
+  fill(target);
+  try {
+    renameSync(target, folder);
+  } catch (error) {
+    // Another process was quicker and created the same folder.
+    rmSync(target, { recursive: true, force: true });
+    if (!existsSync(folder)) throw error;
+  }
   return folder;
 }
 
@@ -36,10 +57,7 @@ function digestOf(files: ReadonlyMap<string, string>): string {
   return hash.update(usingContext).digest("hex").slice(0, 16);
 }
 
-function write(kind: "compiled" | "package", files: ReadonlyMap<string, string>, folder: string): void {
-  mkdirSync(cache, { recursive: true });
-  removeUnused();
-  const target = mkdtempSync(join(cache, "building-"));
+function write(kind: "compiled" | "package", files: ReadonlyMap<string, string>, target: string): void {
   for (const [file, text] of files) {
     const path = join(target, file.replace(/\.ts$/, ".js"));
     mkdirSync(dirname(path), { recursive: true });
@@ -50,13 +68,6 @@ function write(kind: "compiled" | "package", files: ReadonlyMap<string, string>,
   }
   writeFileSync(join(target, usingHelper), usingContext);
   if (kind === "package") bundle(target);
-  try {
-    renameSync(target, folder);
-  } catch (error) {
-    // Another process was quicker and created the same folder.
-    rmSync(target, { recursive: true, force: true });
-    if (!existsSync(folder)) throw error;
-  }
 }
 
 /** Makes `shipped/` of a compiled package: the few files that users get, which start faster. */
@@ -131,7 +142,7 @@ function removeUnused(): void {
   for (const name of readdirSync(cache)) {
     const path = join(cache, name);
     // Another process may remove the same folder concurrently.
-    const modified = /^(compiled|package|building)-/.test(name) ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
+    const modified = /^(compiled|package|program|building)-/.test(name) ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
     if (modified !== undefined && Date.now() - modified > unusedMs) rmSync(path, { recursive: true, force: true });
   }
 }

@@ -1,6 +1,18 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestProject } from "vitest/node";
 
 const variable = "SKILLHOST_TEST_ROOT";
 const prefix = "sh-";
@@ -11,11 +23,13 @@ const ownerFile = "owner";
  * Creates one temporary folder per run, in which each test file gets its own (`setup.ts`), and removes it when the run ends, also
  * by a signal. The names are short because the path of a socket may have at most 107 characters.
  */
-export default function setUpTempRoot(): () => void {
+export default function setUpTempRoot({ name }: Pick<TestProject, "name">): () => void {
   // Vitest calls this function once per project of the run.
   if (process.env[variable] !== undefined) return () => {};
-  removeAbandoned();
-  const root = realpathSync.native(mkdtempSync(join(tmpdir(), prefix)));
+  // The projects of `npm test` have names. Soaks and tests of big programs write much, so they use the disk.
+  const base = (name !== "" && memoryFolder()) || tmpdir();
+  removeAbandoned(base);
+  const root = realpathSync.native(mkdtempSync(join(base, prefix)));
   writeFileSync(join(root, ownerFile), String(process.pid));
   mkdirSync(join(root, "home"));
   process.env[variable] = root;
@@ -35,6 +49,26 @@ export default function setUpTempRoot(): () => void {
   };
 }
 
+const enoughBytes = 4e9;
+
+/**
+ * Linux's file system in memory. Tests create and remove hundreds of thousands of small files, and a disk makes them wait for its
+ * journal. Undefined: there is none, it is small, programs cannot be started from it, or `TMPDIR` names another folder.
+ */
+function memoryFolder(): string | undefined {
+  const folder = "/dev/shm";
+  if (process.platform !== "linux" || process.env["TMPDIR"] !== undefined) return undefined;
+  try {
+    const options = new RegExp(`^\\S+ ${folder} tmpfs (\\S+)`, "m").exec(readFileSync("/proc/self/mounts", "utf8"))?.[1]?.split(",");
+    const { bavail, bsize } = statfsSync(folder);
+    accessSync(folder, constants.W_OK);
+    return options !== undefined && !options.includes("noexec") && bavail * bsize > enoughBytes ? folder : undefined;
+  } catch {
+    // It does not exist or cannot be written.
+    return undefined;
+  }
+}
+
 /** Removes the owner file last: when a worker still writes, the next run removes the rest. */
 function removeRoot(root: string): void {
   try {
@@ -52,11 +86,11 @@ function removeFolder(path: string): void {
 }
 
 /** Removes the folders of killed runs. */
-function removeAbandoned(): void {
-  for (const name of readdirSync(tmpdir())) {
+function removeAbandoned(base: string): void {
+  for (const name of readdirSync(base)) {
     if (!name.startsWith(prefix)) continue;
-    const owner = ownerOf(join(tmpdir(), name));
-    if (owner !== undefined && !isRunning(owner)) removeFolder(join(tmpdir(), name));
+    const owner = ownerOf(join(base, name));
+    if (owner !== undefined && !isRunning(owner)) removeFolder(join(base, name));
   }
 }
 

@@ -1,7 +1,17 @@
 import { isRecord, textOf } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool.ts";
 import { argumentsToSend, encodeParameters, toCallId } from "./encode-parts.ts";
-import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelToolCall, ModelUsage, ToolMessage } from "./model.ts";
+import type {
+  ChatMessage,
+  DocumentPart,
+  ImagePart,
+  MessagePart,
+  ModelRequest,
+  ModelTool,
+  ModelToolCall,
+  ModelUsage,
+  ToolMessage,
+} from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
 import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage } from "./reply-assembly.ts";
 import { arrange, hasThoughts, type LayoutOwner, type LayoutPart, type MessagePiece, refuseThoughts, toReplay } from "./reply-layout.ts";
@@ -182,12 +192,18 @@ const shownTypes: Readonly<Record<string, string>> = {
 
 function encodePart(part: MessagePart): readonly Block[] {
   if (part.type === "text") return encodeText(part.text);
+  if (part.type === "document") return [encodeDocument(part)];
   const inline = "url" in part ? /^data:([^;,]+);base64,(.*)$/s.exec(part.url)?.slice(1) : [part.mimeType, part.data];
   if (inline === undefined) return [{ type: "image", source: { type: "url", url: (part as { url: string }).url } }];
   const [mimeType = "", data] = inline;
   const type = Object.hasOwn(shownTypes, mimeType) ? shownTypes[mimeType] : undefined;
   if (type === undefined) return encodeText(`(An image of type ${mimeType.slice(0, 100)}, which this model does not support.)`);
   return [{ type: "image", source: { type: "base64", media_type: type, data } }];
+}
+
+function encodeDocument({ mimeType, data, title, isCited = false }: DocumentPart): Block {
+  const source = { type: "base64", media_type: mimeType, data };
+  return { type: "document", source, title, citations: isCited ? { enabled: true } : undefined };
 }
 
 function encodeTool({ name, description, parameters, strict }: ModelTool): Block {

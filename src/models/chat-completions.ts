@@ -1,6 +1,6 @@
 import { isRecord, type Json, textOf } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool.ts";
-import { argumentsToSend, encodeParameters, imageUrl } from "./encode-parts.ts";
+import { argumentsToSend, documentNote, encodeParameters, imageUrl } from "./encode-parts.ts";
 import type {
   ChatMessage,
   ImagePart,
@@ -124,12 +124,16 @@ function encodeContent(content: string | readonly MessagePart[]): unknown {
 
 function encodePart(part: MessagePart): unknown {
   if (part.type === "text") return { type: "text", text: part.text };
+  if (part.type === "document") return { type: "text", text: documentNote(part) };
   return { type: "image_url", image_url: { url: imageUrl(part), detail: part.detail } };
 }
 
 function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unknown[] {
+  const areDescribed = images.every(({ description }) => description !== undefined);
+  const describe = ({ description = "" }: ImagePart): readonly MessagePart[] => [{ type: "text", text: description }];
   const note: MessagePart = { type: "text", text: `Images that tool call ${toolCallId} returned:` };
-  return [note, ...(images as readonly ImagePart[])].map(encodePart);
+  const parts = areDescribed ? images.flatMap((image) => [...describe(image), image]) : [note, ...images];
+  return parts.map(encodePart);
 }
 
 function encodeTool({ name, description, parameters, strict }: ModelTool): unknown {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../base/json.ts";
 import type { JsonSchema } from "../tools/tool.ts";
-import type { ImagePart, ModelToolCall } from "./model.ts";
+import type { DocumentPart, ImagePart, ModelToolCall } from "./model.ts";
 
 /**
  * The JSON text of a request body, without lone surrogates, which some servers cannot read. `JSON.stringify` writes them as escapes
@@ -17,6 +17,11 @@ export function toJsonBody(body: object): string {
 /** The URL of an image: its own, or a data URL. */
 export function imageUrl(part: ImagePart): string {
   return "url" in part ? part.url : `data:${part.mimeType};base64,${part.data}`;
+}
+
+/** What a model reads in the place of a document that its API does not take. */
+export function documentNote({ title = "attachment", mimeType, data }: DocumentPart): string {
+  return `(${title}: a document of type ${mimeType} with ${Buffer.byteLength(data, "base64")} bytes, which this model cannot read.)`;
 }
 
 const combinators = ["anyOf", "oneOf", "allOf"];

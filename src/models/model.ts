@@ -94,11 +94,24 @@ export interface ToolMessage {
   readonly images?: readonly ImagePart[];
 }
 
-export type MessagePart = { readonly type: "text"; readonly text: string } | ImagePart;
+export type MessagePart = { readonly type: "text"; readonly text: string } | ImagePart | DocumentPart;
+
+/** A PDF document, for APIs that take one as it is; others get a note instead. */
+export interface DocumentPart {
+  readonly type: "document";
+  readonly mimeType: "application/pdf";
+  /** Base64. */
+  readonly data: string;
+  readonly title?: string;
+  /** Whether the model names the passages that its answer relies on. */
+  readonly isCited?: boolean;
+}
 
 export type ImagePart = {
   readonly type: "image";
   readonly detail?: "auto" | "low" | "high";
+  /** What it shows, for APIs on which the image of a tool follows its result. */
+  readonly description?: string;
 } & ({ readonly data: string; readonly mimeType: string } | { readonly url: string });
 
 /** Fields that the endpoint requires unchanged with the message or call in later requests. Plain JSON. */

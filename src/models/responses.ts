@@ -1,7 +1,7 @@
 import { isRecord, textOf } from "../base/json.ts";
 import { copyJson } from "../tools/json-copy.ts";
 import { nearestToolName } from "../tools/tool.ts";
-import { argumentsToSend, encodeParameters, imageUrl, toCallId } from "./encode-parts.ts";
+import { argumentsToSend, documentNote, encodeParameters, imageUrl, toCallId } from "./encode-parts.ts";
 import type { ChatMessage, ImagePart, MessagePart, ModelRequest, ModelTool, ModelUsage, ToolMessage } from "./model.ts";
 import type { PartialReply } from "./model-error.ts";
 import { type AssembledReply, finishOf, given, type NewPart, type ReplyAssembly, readUsage } from "./reply-assembly.ts";
@@ -131,6 +131,7 @@ function encodeResult({ content, images = [] }: ToolMessage): unknown {
 
 function encodePart(part: MessagePart): unknown {
   if (part.type === "text") return { type: "input_text", text: part.text };
+  if (part.type === "document") return { type: "input_text", text: documentNote(part) };
   return { type: "input_image", image_url: imageUrl(part), detail: part.detail ?? "auto" };
 }
 

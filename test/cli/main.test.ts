@@ -70,6 +70,8 @@ test("--help lists the commands", async () => {
       trust                            manage the folders whose code may run
       keys                             manage signing keys: yours, and the ones you
                                        trust
+      completion <shell>               print a script that completes commands,
+                                       options and names in a shell
       help [command]                   show help for a command
 
     To serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.

@@ -125,7 +125,7 @@ test("run --export writes the session as a readable page, or every event", async
 test("run reads the prompt from stdin on request", async () => {
   const { endpoint, setup } = await stage(chatStreamAnswer({ content: "ok" }));
   await runCli(["run", "-", "--model", "m-1"], { ...setup, stdin: "From a pipe.\n" });
-  expect(endpoint.requests[0]?.body.messages.at(-1).content).toBe("From a pipe.\n");
+  expect(endpoint.requests[0]?.body.messages.at(-1).content).toMatch(/^<current_datetime>.*<\/current_datetime>\n\nFrom a pipe\.\n$/);
 });
 
 test.each<[string, readonly string[]]>([

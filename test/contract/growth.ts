@@ -3,7 +3,12 @@
  * may at most triple. The measure is a ratio of processor times, so the speed and the load of the machine do not matter. A ratio
  * that seems too high is measured again before it counts.
  */
-export function growsTooFast(run: (text: string) => unknown, part: string, lengths: readonly number[]): string | undefined {
+export function growsTooFast(
+  run: (text: string) => unknown,
+  part: string,
+  lengths: readonly number[],
+  { repeats = 10 }: { readonly repeats?: number } = {},
+): string | undefined {
   const times: number[] = [];
   for (const [index, length] of lengths.entries()) {
     times.push(timeOf(run, part, length));
@@ -11,7 +16,7 @@ export function growsTooFast(run: (text: string) => unknown, part: string, lengt
     const before = lengths[index - 1]!;
     const allowed = 3 ** Math.log2(length / before);
     const ratio = (): number => times[index]! / Math.max(times[index - 1]!, measurable);
-    for (let again = 0; again < 10 && ratio() > allowed; again++) {
+    for (let again = 0; again < repeats && ratio() > allowed; again++) {
       times[index - 1] = Math.max(times[index - 1]!, timeOf(run, part, before));
       times[index] = Math.min(times[index]!, timeOf(run, part, length));
     }

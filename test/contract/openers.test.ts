@@ -1,4 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -165,9 +167,12 @@ closesWhileOpening("the set of MCP sessions over HTTP", () => {
     return { server, end: async () => thing[Symbol.asyncDispose]() };
   };
   const sessions = new LegacySessions(connect, { maxSessions: 10, idleMs: 60_000 }, silentLogger);
-  const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   return {
-    open: () => sessions.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body: "{}" }), initialize),
+    open: () => {
+      const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", headers });
+      return sessions.handle({ incoming, outgoing: new ServerResponse(incoming), body: initialize });
+    },
     close: () => sessions[Symbol.asyncDispose](),
     countOpen,
   };

@@ -38,7 +38,7 @@ afterAll(async () => {
 
 function openSession(options: SessionOptions = {}): Promise<Session> {
   const provider = { baseUrl: `${model.url}/v1` };
-  return host.createSession({ model: "scripted-model", provider, persist: false, ...options });
+  return host.createSession({ model: "scripted-model", provider, persist: false, currentDateTime: false, ...options });
 }
 
 function calls(id: string, name: string, args: object): ScriptedReply {

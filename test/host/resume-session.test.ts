@@ -147,7 +147,9 @@ function scriptedModel(...replies: (Partial<ModelReply> | "never")[]): ChatModel
 
 const callOf = (id: string, name: string) => ({ id, name, arguments: {}, argumentsText: "{ }" });
 const spoken = (messages: readonly ChatMessage[] = []): string[] =>
-  messages.filter(({ role }) => role !== "system").map(({ role, content }) => `${role}: ${typeof content === "string" ? content : "…"}`);
+  messages
+    .filter(({ role }) => role !== "system")
+    .map(({ role, content }) => `${role}: ${typeof content === "string" ? content.replace(/<current_datetime>.*\n\n/, "") : "…"}`);
 
 describe("the conversation of a resumed session", () => {
   test("the model receives the stored conversation", async () => {

@@ -7,13 +7,16 @@ import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../src
 import { type ConnectOptions, connectServer } from "../../src/mcp/connection/connect-server.ts";
 import type { McpConnection } from "../../src/mcp/connection/connection.ts";
 import type { Asks, ToolContext } from "../../src/tools/tool.ts";
+import { bundleProgram } from "../bundle-program.ts";
 import { patience } from "../slowness.ts";
 
 const base = { name: "peer", tools: undefined, timeout: undefined, isDisabled: false } as const;
 
 /** One of test/doubles/mcp-servers, as a local server. */
 export function localDouble(file: string, ...args: string[]): LocalServerSpec {
-  return nodeProgram(fileURLToPath(new URL(`../doubles/mcp-servers/${file}`, import.meta.url)), ...args);
+  const program = fileURLToPath(new URL(`../doubles/mcp-servers/${file}`, import.meta.url));
+  // The SDKs consist of hundreds of modules.
+  return nodeProgram(/^v\d-/.test(file) ? bundleProgram(program) : program, ...args);
 }
 
 export function nodeProgram(path: string, ...args: string[]): LocalServerSpec {

@@ -103,7 +103,7 @@ async function viewFolder(place: Place): Promise<unknown> {
 
 function viewImage(bytes: Buffer | undefined, mimeType: string, { path }: Place): unknown {
   if (bytes === undefined) return failure(`The image ${path} is larger than the ${maxImageBytes / 1024 / 1024} MB that can be shown.`);
-  const binary = { data: bytes.toString("base64"), mimeType, type: "image", description: path };
+  const binary = { data: bytes.toString("base64"), mimeType, type: "image", description: `Image file at path ${path}` };
   return { textResultForLlm: imageText, resultType: "success", binaryResultsForLlm: [binary] };
 }
 

@@ -1,14 +1,9 @@
-import { randomUUID } from "node:crypto";
-import {
-  type EventStore,
-  isInitializeRequest,
-  type JSONRPCMessage,
-  type Server,
-  WebStandardStreamableHTTPServerTransport,
-} from "@modelcontextprotocol/server";
+import { isInitializeRequest, type Server } from "@modelcontextprotocol/server";
 import { HostError, toError } from "../../base/errors.ts";
 import { Lifetime } from "../../base/lifetime.ts";
 import type { Logger } from "../../base/logger.ts";
+import { type HttpExchange, HttpSessionTransport } from "./http-session-transport.ts";
+import { type AnsweredError, answerError } from "./node-bridge.ts";
 
 export interface LegacySessionLimits {
   /** The limit of open sessions. Beyond it, the least recently used one is ended. */
@@ -23,11 +18,11 @@ export interface ServedConnection {
   end(): Promise<void>;
 }
 
-/** The delay after which clients resume an interrupted stream. */
-const retryMs = 1_000;
+/** Shorter than the time after which common proxies close a silent connection. */
+const keepAliveMs = 15_000;
 
 interface Entry {
-  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly transport: HttpSessionTransport;
   readonly connection: ServedConnection;
   usedAt: number;
   /** The number of running requests and open streams. */
@@ -40,7 +35,7 @@ export class LegacySessions implements AsyncDisposable {
   readonly #limits: LegacySessionLimits;
   readonly #log: Logger;
   readonly #entries = new Map<string, Entry>();
-  readonly #sweeper: NodeJS.Timeout;
+  readonly #timers: readonly NodeJS.Timeout[];
   readonly #life = new Lifetime(() => new HostError("HOST_CLOSED", "The server is shutting down."));
   /** The number of sessions that are being created. */
   #beginning = 0;
@@ -49,52 +44,43 @@ export class LegacySessions implements AsyncDisposable {
     this.#connect = connect;
     this.#limits = limits;
     this.#log = log;
-    this.#sweeper = setInterval(() => this.#sweep(), Math.max(1_000, limits.idleMs / 10));
-    this.#sweeper.unref();
+    const sweeper = setInterval(() => this.#sweep(), Math.max(1_000, limits.idleMs / 10));
+    const keepAlive = setInterval(() => this.#keepAlive(), keepAliveMs);
+    this.#timers = [sweeper.unref(), keepAlive.unref()];
   }
 
-  async fetch(request: Request, parsedBody: unknown): Promise<Response> {
-    const id = request.headers.get("mcp-session-id");
-    if (id === null)
-      return isInitializeRequest(parsedBody)
-        ? this.#begin(request, parsedBody)
-        : refuse(400, -32000, "Mcp-Session-Id is missing. Send initialize first.");
-    const entry = this.#entries.get(id);
-    // Status 404 makes a client start a new session.
-    if (entry === undefined) return refuse(404, -32001, "The session does not exist or has ended. Send initialize again.");
-    return this.#answer(entry, request, parsedBody);
+  /** Answers a request of protocol revisions up to 2025-11-25. */
+  async handle(exchange: HttpExchange): Promise<void> {
+    const id = exchange.incoming.headers["mcp-session-id"];
+    if (id === undefined) return isInitializeRequest(exchange.body) ? this.#begin(exchange) : answerError(exchange.outgoing, noSession);
+    const entry = this.#entries.get(String(id));
+    if (entry === undefined) answerError(exchange.outgoing, unknownSession);
+    else this.#answer(entry, exchange);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#sweeper);
+    for (const timer of this.#timers) clearInterval(timer);
     await this.#life.end();
     await Promise.all([...this.#entries.keys()].map((id) => this.#end(id)));
   }
 
-  async #begin(request: Request, parsedBody: unknown): Promise<Response> {
-    if (this.#beginning >= this.#limits.maxSessions)
-      return refuse(503, -32000, "Too many sessions are starting at the same time. Try again.");
+  async #begin(exchange: HttpExchange): Promise<void> {
+    if (this.#beginning >= this.#limits.maxSessions) return answerError(exchange.outgoing, tooManyBeginning);
     this.#beginning++;
     try {
-      const begin = async (): Promise<Response> => this.#open(await this.#connect(), request, parsedBody);
+      const begin = async (): Promise<void> => this.#open(await this.#connect(), exchange);
       // `#open` itself ends a session that is created after the shutdown has begun.
-      return await this.#life.open(begin, () => {});
+      await this.#life.open(begin, () => {});
     } catch (error) {
       if (!this.#life.isOver) throw error;
-      return refuse(503, -32000, "The server is shutting down.");
+      if (!exchange.outgoing.headersSent) answerError(exchange.outgoing, shuttingDown);
     } finally {
       this.#beginning--;
     }
   }
 
-  async #open(connection: ServedConnection, request: Request, parsedBody: unknown): Promise<Response> {
-    const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: randomUUID,
-      // Streams begin with an event that has an id and no data, so that clients can resume an interrupted one (SEP-1699).
-      eventStore: new ReplayStore(),
-      retryInterval: retryMs,
-      onsessioninitialized: (id) => void this.#entries.set(id, entry),
-    });
+  async #open(connection: ServedConnection, exchange: HttpExchange): Promise<void> {
+    const transport = new HttpSessionTransport((id) => void this.#entries.set(id, entry));
     const entry: Entry = { transport, connection, usedAt: Date.now(), open: 0 };
     await connection.server.connect(transport);
     const { onclose } = transport;
@@ -104,7 +90,8 @@ export class LegacySessions implements AsyncDisposable {
       void connection.end().catch((error) => this.#log.warning("A session could not be closed properly.", { error: toError(error) }));
     };
     try {
-      return await this.#answer(entry, request, parsedBody);
+      // No client knows the session if its client has disconnected meanwhile.
+      if (!this.#life.isOver && !exchange.outgoing.destroyed) this.#answer(entry, exchange);
     } finally {
       // A refused request has no session.
       if (transport.sessionId === undefined || this.#life.isOver) await transport.close();
@@ -112,19 +99,13 @@ export class LegacySessions implements AsyncDisposable {
     }
   }
 
-  async #answer(entry: Entry, request: Request, parsedBody: unknown): Promise<Response> {
+  #answer(entry: Entry, exchange: HttpExchange): void {
     entry.open++;
-    const done = (): void => {
+    exchange.outgoing.once("close", () => {
       entry.open--;
       entry.usedAt = Date.now();
-    };
-    try {
-      const response = await entry.transport.handleRequest(request, { parsedBody });
-      return whenSent(response, done);
-    } catch (error) {
-      done();
-      throw error;
-    }
+    });
+    entry.transport.handle(exchange);
   }
 
   #makeRoom(): void {
@@ -139,6 +120,10 @@ export class LegacySessions implements AsyncDisposable {
     for (const [id, { usedAt, open }] of this.#entries) if (open === 0 && usedAt < since) void this.#end(id);
   }
 
+  #keepAlive(): void {
+    for (const { transport } of this.#entries.values()) transport.keepAlive();
+  }
+
   async #end(id: string): Promise<void> {
     const entry = this.#entries.get(id);
     this.#entries.delete(id);
@@ -146,83 +131,12 @@ export class LegacySessions implements AsyncDisposable {
   }
 }
 
-/** Calls `done` when a response has been sent, has failed, or its reader has disconnected. */
-function whenSent(response: Response, done: () => void): Response {
-  if (response.body === null) {
-    done();
-    return response;
-  }
-  const reader = response.body.getReader();
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done: isOver, value } = await reader.read().catch((error) => {
-        done();
-        throw error;
-      });
-      if (!isOver) return controller.enqueue(value);
-      done();
-      controller.close();
-    },
-    async cancel(reason) {
-      done();
-      await reader.cancel(reason);
-    },
-  });
-  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers });
-}
-
-function refuse(status: number, code: number, message: string): Response {
-  return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status });
-}
-
-interface StoredEvent {
-  readonly streamId: string;
-  readonly message: JSONRPCMessage;
-  readonly size: number;
-}
-
-/** The limits of the events that each session stores for clients that reconnect. */
-const maxEvents = 256;
-const maxCharacters = 512 * 1024;
-
-/**
- * The newest events of one session, for clients that resume a stream with `Last-Event-ID`. The oldest events are dropped.
- * @internal
- */
-export class ReplayStore implements EventStore {
-  /** Oldest first. */
-  readonly #events = new Map<string, StoredEvent>();
-  #characters = 0;
-  #count = 0;
-
-  async storeEvent(streamId: string, message: JSONRPCMessage): Promise<string> {
-    const id = String(++this.#count);
-    const size = JSON.stringify(message).length;
-    this.#events.set(id, { streamId, message, size });
-    this.#characters += size;
-    for (const [oldest, { size: freed }] of this.#events) {
-      // The newest event is kept regardless of its size, since its client could not get it otherwise.
-      if (oldest === id || (this.#events.size <= maxEvents && this.#characters <= maxCharacters)) break;
-      this.#events.delete(oldest);
-      this.#characters -= freed;
-    }
-    return id;
-  }
-
-  async getStreamIdForEventId(eventId: string): Promise<string | undefined> {
-    return this.#events.get(eventId)?.streamId;
-  }
-
-  async replayEventsAfter(
-    lastEventId: string,
-    { send }: { send(eventId: string, message: JSONRPCMessage): Promise<void> },
-  ): Promise<string> {
-    const last = this.#events.get(lastEventId);
-    if (last === undefined) throw new Error("The event is no longer stored.");
-    const position = Number(lastEventId);
-    for (const [id, { streamId, message }] of [...this.#events]) {
-      if (Number(id) > position && streamId === last.streamId && "jsonrpc" in message) await send(id, message);
-    }
-    return last.streamId;
-  }
-}
+const noSession: AnsweredError = { status: 400, message: "Mcp-Session-Id is missing. Send initialize first." };
+// Status 404 makes a client start a new session.
+const unknownSession: AnsweredError = {
+  status: 404,
+  code: -32001,
+  message: "The session does not exist or has ended. Send initialize again.",
+};
+const tooManyBeginning: AnsweredError = { status: 503, message: "Too many sessions are starting at the same time. Try again." };
+const shuttingDown: AnsweredError = { status: 503, message: "The server is shutting down." };

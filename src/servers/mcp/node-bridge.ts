@@ -6,12 +6,20 @@ import { onAbort } from "../../base/wait.ts";
 export interface NodeBridgeOptions {
   /** Longer bodies are refused with 413. */
   readonly maxBodyBytes: number;
+  /** Called with a request whose body has been read. Undefined: it has been answered, and the handler does not get it. */
+  readonly receive?: (incoming: IncomingMessage, outgoing: ServerResponse, body: Buffer) => Promise<Received | undefined>;
   /** Called with errors of the handler and of its streams. The client does not get their details. */
   readonly onError: (error: Error) => void;
 }
 
+/** A request for the handler. */
+interface Received {
+  /** The parsed body. */
+  readonly body: unknown;
+}
+
 /** The response to a refused request. */
-export interface RefusedRequest {
+export interface AnsweredError {
   readonly status: number;
   readonly message: string;
   /** The code of JSON-RPC. Default: -32000. */
@@ -26,27 +34,37 @@ export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse) 
  * Lets a handler of web requests answer those of Node's HTTP server. Streams are sent with back-pressure. When the client
  * disconnects early, the request's signal fires and the stream is cancelled.
  */
-export function createNodeBridge(handle: (request: Request) => Promise<Response>, options: NodeBridgeOptions): NodeHandler {
+export function createNodeBridge(
+  handle: (request: Request, body: unknown) => Promise<Response>,
+  { maxBodyBytes, receive, onError }: NodeBridgeOptions,
+): NodeHandler {
   // The signal of a Request fires only while the Request is reachable, and handlers may keep only the signal.
   const open = new Set<Request>();
-  return async (incoming, outgoing) => {
+  const forward = async (incoming: IncomingMessage, outgoing: ServerResponse, bytes: Buffer, body: unknown): Promise<void> => {
     const gone = new AbortController();
     outgoing.once("close", () => {
       if (!outgoing.writableFinished) gone.abort();
     });
+    const request = toRequest(incoming, bytes, gone.signal);
+    if (request === undefined) return refuse(outgoing, { status: 400, message: "This is not a supported request." });
+    open.add(request);
+    outgoing.once("close", () => open.delete(request));
     try {
-      const body = await readBody(incoming, options.maxBodyBytes);
-      if (body === "gone" || gone.signal.aborted) return;
-      if (body === "too long") return refuse(outgoing, { status: 413, message: `The body is larger than ${options.maxBodyBytes} bytes.` });
-      const request = toRequest(incoming, body, gone.signal);
-      if (request === undefined) return refuse(outgoing, { status: 400, message: "This is not a supported request." });
-      open.add(request);
-      outgoing.once("close", () => open.delete(request));
-      await send(await handle(request), outgoing, gone.signal);
+      await send(await handle(request, body), outgoing, gone.signal);
     } catch (error) {
       // A failure after a disconnection is expected and cannot be reported to the client.
-      if (gone.signal.aborted) return;
-      options.onError(toError(error));
+      if (!gone.signal.aborted) throw error;
+    }
+  };
+  return async (incoming, outgoing) => {
+    try {
+      const bytes = await readBody(incoming, maxBodyBytes);
+      if (bytes === "gone" || outgoing.destroyed) return;
+      if (bytes === "too long") return refuse(outgoing, { status: 413, message: `The body is larger than ${maxBodyBytes} bytes.` });
+      const received = receive === undefined ? { body: undefined } : await receive(incoming, outgoing, bytes);
+      if (received !== undefined && !outgoing.destroyed) await forward(incoming, outgoing, bytes, received.body);
+    } catch (error) {
+      onError(toError(error));
       // A broken stream must not look like a complete one.
       if (outgoing.headersSent) outgoing.destroy();
       else refuse(outgoing, { status: 500, message: "Internal error.", code: -32603 });
@@ -55,9 +73,16 @@ export function createNodeBridge(handle: (request: Request) => Promise<Response>
 }
 
 /** Answers with an error. The rest of the request is not read, and the connection is closed after the response. */
-export function refuse(outgoing: ServerResponse, { status, message, code = -32000, headers }: RefusedRequest): void {
+export function refuse(outgoing: ServerResponse, refused: AnsweredError): void {
+  answerError(outgoing, { ...refused, headers: { Connection: "close", ...refused.headers } });
+}
+
+/** Answers with an error. Further requests can use the connection. */
+export function answerError(outgoing: ServerResponse, { status, message, code = -32000, headers }: AnsweredError): void {
+  if (outgoing.destroyed) return;
   const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message } });
-  outgoing.writeHead(status, { "Content-Type": "application/json", Connection: "close", ...headers }).end(body);
+  const length = Buffer.byteLength(body);
+  outgoing.writeHead(status, { "Content-Type": "application/json", "Content-Length": length, ...headers }).end(body);
 }
 
 function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | "gone" | "too long"> {

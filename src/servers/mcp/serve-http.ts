@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server as NodeServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createMcpHandler, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
+import { classifyInboundRequest, createMcpHandler, isJsonContentType } from "@modelcontextprotocol/server";
 import { HostError } from "../../base/errors.ts";
 import { hasTooManyValues, isNestedTooDeep, isRecord, maxJsonDepth, maxJsonValues } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
@@ -10,8 +10,9 @@ import { createMcpServer } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";
 import { disagreeingHeader } from "./handlers/call-tool.ts";
 import { allowOrigin, answerPreflight, createHttpGuard, createOriginCheck, isPreflight } from "./http-guard.ts";
+import { isPlainRequest } from "./json-rpc-message.ts";
 import { type LegacySessionLimits, LegacySessions } from "./legacy-sessions.ts";
-import { createNodeBridge, refuse } from "./node-bridge.ts";
+import { type AnsweredError, answerError, createNodeBridge, type NodeBridgeOptions, refuse } from "./node-bridge.ts";
 import { ListenedResourceSubscriptions } from "./server-resource-subscriptions.ts";
 
 export interface HttpOptions {
@@ -63,7 +64,7 @@ export async function serveHttp(endpoint: McpEndpoint, options: HttpOptions, log
   const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
   const routes = await createHttpRoutes(endpoint, { maxSessions, idleMs: sessionIdleMs }, log);
   const onError = (error: Error): void => log.warning("A request of an MCP client failed.", { error });
-  const handle = createNodeBridge((request) => routes.fetch(request), { maxBodyBytes, onError });
+  const handle = createNodeBridge(routes.fetch, { maxBodyBytes, receive: routes.receive, onError });
   const gate = new ConnectionGate(connectionLimits);
   const server = createServer(serverLimits, (request, response) => {
     const refusal = guard(request);
@@ -130,7 +131,10 @@ function pathOf({ url = "/" }: IncomingMessage): string {
 
 /** Answers requests that the guard allowed. */
 interface HttpRoutes extends AsyncDisposable {
-  fetch(request: Request): Promise<Response>;
+  /** Answers invalid requests and those of sessions. */
+  readonly receive: NonNullable<NodeBridgeOptions["receive"]>;
+  /** Answers requests of revision 2026-07-28. */
+  readonly fetch: (request: Request, body: unknown) => Promise<Response>;
 }
 
 /**
@@ -148,12 +152,16 @@ async function createHttpRoutes(endpoint: McpEndpoint, limits: LegacySessionLimi
   const listened = new ListenedResourceSubscriptions(shared.watches, notify.resourceUpdated);
   const sessions = new LegacySessions(() => endpoint.connect(), limits, log);
   return {
-    async fetch(request) {
-      const body = await readBody(request);
-      if (body instanceof Response) return body;
-      if (await isLegacyRequest(request, body)) return sessions.fetch(request, body);
+    async receive(incoming, outgoing, bytes) {
+      const read = readBody(incoming, bytes);
+      if (isFault(read)) answerError(outgoing, read);
+      else if (isLegacy(incoming, read.body)) await sessions.handle({ incoming, outgoing, body: read.body });
+      else return read;
+      return undefined;
+    },
+    async fetch(request, body) {
       const header = parameterFault(body, request.headers, shared);
-      if (header !== undefined) return refuseWith(400, -32020, `The header ${header} differs from the arguments.`, body);
+      if (header !== undefined) return refuseHeader(header, body);
       const listening = listened.add(body);
       if (listening !== undefined) onAbort(request.signal, () => listening[Symbol.dispose]());
       return fetch(request, { parsedBody: body });
@@ -166,19 +174,48 @@ async function createHttpRoutes(endpoint: McpEndpoint, limits: LegacySessionLimi
   };
 }
 
-/** The parsed body. Undefined: the request has none. A response: it is not valid. */
-async function readBody(request: Request): Promise<unknown> {
-  if (request.method !== "POST") return undefined;
-  if (!isJsonContentType(request.headers.get("content-type"))) return refuseWith(415, -32000, "Content-Type must be application/json.");
-  const bytes = Buffer.from(await request.arrayBuffer());
-  if (hasTooManyValues(bytes)) return refuseWith(413, -32600, `Invalid Request: it has more than ${maxJsonValues} values.`);
+interface ParsedBody {
+  /** Undefined: the request has no body. */
+  readonly body: unknown;
+}
+
+function readBody({ method, headers }: IncomingMessage, bytes: Buffer): ParsedBody | AnsweredError {
+  if (method !== "POST") return { body: undefined };
+  const type = headers["content-type"] ?? null;
+  if (type !== "application/json" && !isJsonContentType(type)) return { status: 415, message: "Content-Type must be application/json." };
+  if (hasTooManyValues(bytes)) return { status: 413, code: -32600, message: `Invalid Request: it has more than ${maxJsonValues} values.` };
   try {
     const body: unknown = JSON.parse(bytes.toString("utf8"));
-    if (!isNestedTooDeep(body)) return body;
+    if (!isNestedTooDeep(body)) return { body };
   } catch {
-    return refuseWith(400, -32700, "Parse error: the body is not valid JSON.");
+    return { status: 400, code: -32700, message: "Parse error: the body is not valid JSON." };
   }
-  return refuseWith(400, -32600, `Invalid Request: it is nested more than ${maxJsonDepth} levels deep.`);
+  return { status: 400, code: -32600, message: `Invalid Request: it is nested more than ${maxJsonDepth} levels deep.` };
+}
+
+function isFault(read: ParsedBody | AnsweredError): read is AnsweredError {
+  return "status" in read;
+}
+
+const firstModernVersion = "2026-07-28";
+
+/** Whether a request belongs to protocol revisions up to 2025-11-25. */
+function isLegacy({ method = "", headers }: IncomingMessage, body: unknown): boolean {
+  const version = textOrUndefined(headers["mcp-protocol-version"]);
+  if (method === "POST" && isPlainRequest(body)) return version === undefined || version < firstModernVersion;
+  const [mcpMethodHeader, mcpNameHeader] = [textOrUndefined(headers["mcp-method"]), textOrUndefined(headers["mcp-name"])];
+  const classified = classifyInboundRequest({
+    httpMethod: method,
+    ...(version !== undefined && { protocolVersionHeader: version }),
+    ...(mcpMethodHeader !== undefined && { mcpMethodHeader }),
+    ...(mcpNameHeader !== undefined && { mcpNameHeader }),
+    ...(body !== undefined && { body }),
+  });
+  return classified.kind === "legacy";
+}
+
+function textOrUndefined(header: string | readonly string[] | undefined): string | undefined {
+  return typeof header === "string" ? header : undefined;
 }
 
 function parameterFault(body: unknown, headers: Headers, { served }: OpenEndpoint): string | undefined {
@@ -188,7 +225,8 @@ function parameterFault(body: unknown, headers: Headers, { served }: OpenEndpoin
   return tool?.definition.parameters && disagreeingHeader(tool.definition.parameters, args, headers);
 }
 
-function refuseWith(status: number, code: number, message: string, body?: unknown): Response {
+function refuseHeader(header: string, body: unknown): Response {
   const id = isRecord(body) && (typeof body["id"] === "string" || typeof body["id"] === "number") ? body["id"] : null;
-  return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status });
+  const error = { code: -32020, message: `The header ${header} differs from the arguments.` };
+  return Response.json({ jsonrpc: "2.0", id, error }, { status: 400 });
 }

@@ -5,6 +5,7 @@ import type { LiveCatalog } from "../catalog/live-catalog.ts";
 import { DiscoveredTools, type ToolCatalog } from "../catalog/tool-catalog.ts";
 import { History } from "../history/conversation-history.ts";
 import type { RecordedEvent } from "../history/events.ts";
+import { currentDateTime } from "../prompt/current-time.ts";
 import { runTurn } from "../turns/turn-loop.ts";
 import type { TurnModel } from "../turns/turn-options.ts";
 import type { TurnAgent, TurnContext, TurnEnd, TurnRun } from "../turns/turn-types.ts";
@@ -123,7 +124,11 @@ export class ChildConversation implements TurnAgent, Disposable {
 
   async takeSteeringMessages(): Promise<boolean> {
     const messages = this.#waiting.splice(0);
-    for (const content of messages) this.#host.events.append("user.message", { content, source: "agent" }, this.agentId);
+    const now = currentDateTime(this.#host.config.turn.currentDateTime);
+    for (const content of messages) {
+      const transformedContent = now === "" ? content : `${now}\n\n${content}`;
+      this.#host.events.append("user.message", { content, transformedContent, source: "agent" }, this.agentId);
+    }
     return messages.length > 0;
   }
 

@@ -51,8 +51,8 @@ export class History {
     if (type === "user.message") {
       const transformed = data["transformedContent"];
       const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
-      const images = imagesOf(data["attachments"]);
-      const message: ChatMessage = { role: "user", content: images.length === 0 ? content : [{ type: "text", text: content }, ...images] };
+      const shown = listOf(data["attachments"]).flatMap(toShownParts);
+      const message: ChatMessage = { role: "user", content: shown.length === 0 ? content : [{ type: "text", text: content }, ...shown] };
       (this.#open?.later ?? this.#messages).push(message);
     } else if (type === "assistant.message") this.#answer(data);
     else if (type === "tool.execution_complete") this.#finish(data);
@@ -128,14 +128,24 @@ function resultMessage(call: ModelToolCall, completion: Data | undefined): ChatM
   return { role: "tool", toolCallId: call.id, content: [content, ...notes].join("\n"), ...(images.length > 0 && { images }) };
 }
 
-/** The images among binary results or attachments: whatever says so by its MIME type and holds its data. */
+/** The images among binary results: whatever says so by its MIME type and holds its data. */
 function imagesOf(list: unknown): ImagePart[] {
   return listOf(list).flatMap((item) => {
-    const { data, mimeType } = recordOf(item);
+    const { data, mimeType, description } = recordOf(item);
     return typeof data === "string" && typeof mimeType === "string" && mimeType.startsWith("image/")
-      ? [{ type: "image" as const, data, mimeType }]
+      ? [{ type: "image" as const, data, mimeType, ...(typeof description === "string" && description !== "" && { description }) }]
       : [];
   });
+}
+
+/** An attachment that the model sees itself: an image behind its name, or a document. */
+function toShownParts(attachment: unknown): MessagePart[] {
+  const { data, mimeType, displayName } = recordOf(attachment);
+  if (typeof data !== "string" || typeof mimeType !== "string") return [];
+  const name = typeof displayName === "string" && displayName !== "" ? displayName : undefined;
+  if (mimeType === "application/pdf") return [{ type: "document", mimeType, data, ...(name !== undefined && { title: name }) }];
+  if (!mimeType.startsWith("image/")) return [];
+  return [...(name === undefined ? [] : [{ type: "text" as const, text: name }]), { type: "image", data, mimeType }];
 }
 
 function callsOf(toolRequests: unknown): ModelToolCall[] {
@@ -182,24 +192,39 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** What a model can be shown beside text. */
+interface Sight {
+  readonly seesImages: boolean;
+  readonly readsDocuments: boolean;
+  readonly citesDocuments: boolean;
+}
+
 /** What a model is sent: one system message, then the conversation as its events describe it. */
-export function assembleMessages(system: string, history: History, seesImages: boolean): readonly ChatMessage[] {
-  const conversation = seesImages ? history.messages() : history.messages().map(withoutImages);
+export function assembleMessages(system: string, history: History, sight: Sight): readonly ChatMessage[] {
+  const conversation = history.messages().map((message) => asSeen(message, sight));
   return system === "" ? conversation : [{ role: "system", content: system }, ...conversation];
 }
 
-function withoutImages(message: ChatMessage): ChatMessage {
-  if (message.role === "tool" && message.images !== undefined) return withoutPictures(message, message.images);
+/** The same message when the model sees all of it. */
+function asSeen(message: ChatMessage, sight: Sight): ChatMessage {
+  if (message.role === "tool") return message.images === undefined || sight.seesImages ? message : withoutPictures(message, message.images);
   if (message.role !== "user" || typeof message.content === "string") return message;
-  return { role: "user", content: message.content.map(toNote) };
+  const parts = message.content.map((part) => partAsSeen(part, sight));
+  return parts.every((part, index) => part === (message.content as readonly MessagePart[])[index])
+    ? message
+    : { role: "user", content: parts };
+}
+
+function partAsSeen(part: MessagePart, { seesImages, readsDocuments, citesDocuments }: Sight): MessagePart {
+  if (part.type === "image") return seesImages ? part : { type: "text", text: noteOf(part) };
+  if (part.type !== "document") return part;
+  if (readsDocuments) return citesDocuments ? { ...part, isCited: true } : part;
+  const { mimeType, title: description, data } = part;
+  return { type: "text", text: unseenNote({ mimeType, description, bytes: Buffer.byteLength(data, "base64") }) };
 }
 
 function withoutPictures({ role, toolCallId, content }: ToolMessage, images: readonly ImagePart[]): ToolMessage {
   return { role, toolCallId, content: [content, ...images.map(noteOf)].join("\n") };
-}
-
-function toNote(part: MessagePart): MessagePart {
-  return part.type === "text" ? part : { type: "text", text: noteOf(part) };
 }
 
 function noteOf(image: ImagePart): string {

@@ -189,6 +189,8 @@ const keeping: { readonly [K in keyof Required<SessionOptions>]: "log" | "proces
   systemMessage: "log",
   skillListing: "log",
   maxIterations: "log",
+  currentDateTime: "process",
+  enableCitations: "log",
   additionalDirectories: "log",
   infiniteSessions: "log",
   agentMode: "log",

@@ -139,7 +139,8 @@ function describe(message: ChatMessage): string {
 }
 
 function textOf(part: MessagePart): string {
-  return part.type === "text" ? part.text : "[an image]";
+  if (part.type === "text") return part.text;
+  return part.type === "document" ? `[the document ${part.title ?? "attachment"}]` : "[an image]";
 }
 
 function tokensUsed({ usage }: ModelReply): object {
@@ -205,7 +206,7 @@ export class Compactor implements ContextLimit, Disposable {
   use(): ContextUse | undefined {
     if (this.#parts === undefined) return undefined;
     const { model, system, tools } = this.#parts;
-    return contextUse({ model, tools, messages: assembleMessages(system, this.#host.recording.history, model.seesImages) });
+    return contextUse({ model, tools, messages: assembleMessages(system, this.#host.recording.history, model) });
   }
 
   /** Shortens the conversation on request. @throws HostError `COMPACTION`. */

@@ -11,6 +11,7 @@ import type { History } from "../history/conversation-history.ts";
 import type { SkillFacts } from "../history/event-types.ts";
 import type { RecordedEvent } from "../history/events.ts";
 import type { SessionServerConnections } from "../mcp/server-connections.ts";
+import { currentDateTime } from "../prompt/current-time.ts";
 import { CustomInstructions } from "../prompt/instruction-files.ts";
 import { promptContext, toolsChangedNotice } from "../prompt/model-text.ts";
 import { assembleInstructions, eagerPrompts, type InstructionParts } from "../prompt/system-prompt.ts";
@@ -20,6 +21,7 @@ import { MessageQueue, type QueuedMessage } from "./message-queue.ts";
 import { commandIn, runCommand, type SessionCommand, userSkillContext } from "./slash-commands.ts";
 import { ModelCache, type TurnModel } from "./turn-options.ts";
 import type { TurnAgent, TurnContext } from "./turn-types.ts";
+import { attachmentTexts } from "./user-attachments.ts";
 
 /** What the turns of a session's own conversation work with, beside what those of sub-agents do. */
 export interface SessionTurnContext extends TurnContext {
@@ -162,19 +164,22 @@ export class SessionTurnAgent implements TurnAgent {
     await this.instructions(catalog);
     const { prompt } = submitted;
     const content = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host.toolset.services)) ?? prompt;
-    const parts = [this.#noticeFor(catalog), content, message.attachments.text, ...submitted.additionalContext.map(promptContext)];
-    const { transformedPrompt } = await hooks.run(
-      "userPromptTransformed",
-      { prompt, transformedPrompt: parts.filter((part) => part !== undefined && part !== "").join("\n\n") },
-      { signal },
-    );
+    const attached = attachmentTexts(message.attachments, canView(catalog));
+    const text = assembleMessage({
+      notice: this.#noticeFor(catalog),
+      now: currentDateTime(this.#host.config.turn.currentDateTime),
+      content,
+      attached,
+      reminders: submitted.additionalContext.map(promptContext),
+    });
+    const { transformedPrompt } = await hooks.run("userPromptTransformed", { prompt, transformedPrompt: text }, { signal });
     if (starts) await this.#start(past !== undefined, prompt, { interactionId, signal });
     signal.throwIfAborted();
-    const { id: messageId, attachments, delivery, source } = message;
+    const { id: messageId, delivery, source } = message;
     const data = {
       content: prompt,
       transformedContent: transformedPrompt,
-      attachments: attachments.described,
+      attachments: attached.described,
       delivery,
       interactionId,
       messageId,
@@ -234,6 +239,28 @@ export class SessionTurnAgent implements TurnAgent {
     return this.#announced;
   }
 }
+
+interface MessageTexts {
+  readonly notice: string | undefined;
+  readonly now: string;
+  readonly content: string;
+  readonly attached: ReturnType<typeof attachmentTexts>;
+  readonly reminders: readonly string[];
+}
+
+/** A message as the model reads it. Pointers stand behind the reminders, and where those would be when there are none. */
+function assembleMessage({ notice = "", now, content, attached, reminders }: MessageTexts): string {
+  const parts = [notice, attached.before, now, content, attached.inline, ...reminders].filter((part) => part !== "");
+  const gap = reminders.length === 0 ? [""] : [];
+  return (attached.after === "" ? parts : [...parts, ...gap, attached.after]).join("\n\n");
+}
+
+/** Whether the model has a tool that shows it a file. */
+function canView({ executables }: ToolCatalog): boolean {
+  return fileViewers.some((name) => executables.has(name));
+}
+
+const fileViewers = ["view", "read_file"];
 
 const noCommands: ReadonlyMap<string, SessionCommand> = new Map();
 

@@ -75,7 +75,7 @@ async function runRound(agent: TurnAgent, host: TurnContext, run: TurnRun): Prom
     const tools = agent.tools(catalog);
     await agent.context?.makeRoom({ model, system, tools }, signal);
     const ask = (): Promise<ModelReply> => {
-      const messages = assembleMessages(system, agent.history, model.seesImages);
+      const messages = assembleMessages(system, agent.history, model);
       return callModel({ agent, model, messages, tools, messageId, turnId, run }, host);
     };
     const answer = await ask().catch((error: unknown) => (isTooLong(error) ? askAgain(agent, ask, error, signal) : Promise.reject(error)));

@@ -5,6 +5,7 @@ import type { ChatModel } from "../../models/model.ts";
 import { createModel, type ProviderOptions } from "../../models/provider.ts";
 import { providerTypes } from "../../models/provider-route.ts";
 import type { AskHandler } from "../clients/client-requests.ts";
+import type { CurrentDateTimeOption } from "../prompt/current-time.ts";
 import { readSystemMessage, type SystemMessageOptions } from "../prompt/customize-prompt.ts";
 import { type CustomInstructionOptions, readCustomInstructions } from "../prompt/instruction-files.ts";
 import type { AgentMode } from "../prompt/system-prompt.ts";
@@ -31,6 +32,13 @@ export interface TurnOptions {
   readonly skillListing?: { readonly maxTokens?: number | undefined } | undefined;
   /** How often the model is asked in one turn before it is stopped. Default: 100. */
   readonly maxIterations?: number | undefined;
+  /**
+   * Whether the model reads the date and time with each message; a function gives it, for tests and replays. Default: true.
+   * It stands in the message, so that what comes before it stays the same for prompt caches.
+   */
+  readonly currentDateTime?: CurrentDateTimeOption | undefined;
+  /** Whether a model that reads PDF documents also cites them. Default: false. */
+  readonly enableCitations?: boolean | undefined;
   /** Folders beside the working directory that files may be attached from. */
   readonly additionalDirectories?: readonly string[] | undefined;
   /** Conversations that become too long for their model continue with a summary. Default: they do. */
@@ -66,6 +74,8 @@ export interface TurnConfig {
   readonly systemMessages: readonly SystemMessageOptions[];
   readonly listingTokens: number;
   readonly maxIterations: number;
+  readonly currentDateTime: CurrentDateTimeOption;
+  readonly citesDocuments: boolean;
   readonly additionalDirectories: readonly string[];
   readonly agentMode: AgentMode;
   readonly asksByForm: boolean;
@@ -91,6 +101,8 @@ export function resolveTurnConfig(
     systemMessages: Object.freeze(customizations.filter((each) => each !== undefined)),
     listingTokens: given.skillListing?.maxTokens ?? 4_000,
     maxIterations: given.maxIterations ?? 100,
+    currentDateTime: given.currentDateTime ?? true,
+    citesDocuments: given.enableCitations ?? false,
     additionalDirectories: given.additionalDirectories ?? [],
     agentMode: given.agentMode ?? "interactive",
     asksByForm: given.askUserVariant === "elicitation",
@@ -122,6 +134,11 @@ export const turnReaders: Readers = {
   systemMessage: readSystemMessage,
   skillListing: fieldsReader<NonNullable<TurnOptions["skillListing"]>>({ maxTokens: readPositive }),
   maxIterations: readPositive,
+  currentDateTime: (value, path) =>
+    typeof value === "boolean" || typeof value === "function"
+      ? (value as CurrentDateTimeOption)
+      : mustBe(path, "true, false or a function"),
+  enableCitations: readFlag,
   additionalDirectories: readTexts,
   customInstructions: readCustomInstructions,
   agentMode: readOneOf(["interactive", "plan", "autopilot"]),
@@ -222,6 +239,9 @@ export interface TurnModel {
   /** Whose protocol it speaks, for telemetry; `custom` for a model of this program. */
   readonly provider: string;
   readonly seesImages: boolean;
+  /** Whether it takes PDF documents as they are, and cites them. */
+  readonly readsDocuments: boolean;
+  readonly citesDocuments: boolean;
   readonly contextTokens: number;
   readonly reasoningEffort: string | undefined;
 }
@@ -245,6 +265,8 @@ export class ModelCache {
       chat,
       provider: config.chatModel === undefined ? (config.provider?.type ?? "openai") : "custom",
       seesImages: supports?.vision ?? seeing.test(wellKnownName(config) ?? chat.id),
+      readsDocuments: config.chatModel === undefined && config.provider?.type === "anthropic",
+      citesDocuments: config.citesDocuments,
       contextTokens: limits?.max_context_window_tokens ?? chat.contextWindow ?? 128_000,
       reasoningEffort: config.reasoningEffort,
     };

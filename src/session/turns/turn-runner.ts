@@ -80,12 +80,11 @@ export class TurnRunner {
   /** Takes a command, which is done when its turn comes. @returns its id. */
   enqueue(prompt: string, command: QueuedCommand): string {
     const delivery = this.isBusy ? "queued" : "idle";
-    const attachments = readAttachments([], this.#place);
     const message = {
       id: randomUUID(),
       prompt,
       isSteering: false,
-      attachments,
+      attachments: [],
       headers: undefined,
       source: undefined,
       delivery,

@@ -44,7 +44,9 @@ describe("view", () => {
     expect(await call("view", { path: "shot.png" })).toMatchObject({
       resultType: "success",
       textResultForLlm: "Viewed image file successfully.",
-      binaryResultsForLlm: [{ data: png.toString("base64"), mimeType: "image/png", type: "image", description: `${folder}/shot.png` }],
+      binaryResultsForLlm: [
+        { data: png.toString("base64"), mimeType: "image/png", type: "image", description: `Image file at path ${folder}/shot.png` },
+      ],
     });
   });
 

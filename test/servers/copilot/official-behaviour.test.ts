@@ -134,3 +134,26 @@ test("a conversation is compacted at thresholds of a few messages, if a session 
   for (const text of ["First", "Second", "Third"]) await client.say(sessionId, `${text} ${"word ".repeat(400)}`);
   await client.event("session.compaction_start");
 });
+
+test("a message names the date, a selection before it, and pointers behind it", async () => {
+  served = await Served.start({ files: { "notes.txt": "one\ntwo\n" } });
+  const client = await served.connect();
+  const sessionId = await client.create({ model: "m", tools: [{ ...weather, name: "view", overridesBuiltInTool: true }] });
+  served.says("Done.");
+  const position = { line: 1, character: 0 };
+  const url = "https://github.com/o/r/issues/1";
+  const attachments = [
+    { type: "file", path: "notes.txt", displayName: null },
+    { type: "selection", filePath: "/a.cs", displayName: "a.cs", text: "let a;", selection: { start: position, end: position } },
+    { type: "github_reference", number: 1, title: "Fix", referenceType: "issue", state: "open", url },
+  ];
+  await client.request("session.send", { sessionId, prompt: "Look.", attachments });
+  const { data } = await client.event("user.message");
+  await client.event("session.idle");
+  const request: Json = served.model.requests.findLast(({ method }) => method === "POST");
+  const { content } = request.body.messages.at(-1);
+  expect(content).toMatch(
+    /^<ide_selection>\n[\s\S]*<\/ide_selection>\n\n<current_datetime>.*<\/current_datetime>\n\nLook\.\n\n\n\n<tagged_files>\n\* .*notes\.txt \(2 lines\)\n<\/tagged_files>\n\n<github_references>\n#1 - Fix \[issue\] \[open\] .*\n<\/github_references>$/,
+  );
+  expect(data).toMatchObject({ content: "Look.", attachments: [{ type: "file" }, { type: "selection" }, { type: "github_reference" }] });
+});

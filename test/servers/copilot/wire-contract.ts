@@ -108,7 +108,7 @@ class SchemaContract implements WireContract {
     for (const group of ["server", "session"]) this.#findMethods(api[group], group);
     this.#calledByClients = [...this.#methods.keys()];
     for (const group of ["clientSession", "clientGlobal"]) this.#findMethods(api[group], group);
-    for (const { $ref } of events.definitions.RecordedEvent.anyOf) {
+    for (const { $ref } of events.definitions.SessionEvent.anyOf) {
       const type = events.definitions[$ref.split("/").at(-1)].properties.type.const;
       this.#eventTypes.set(type, `session-events.schema.json${$ref}`);
     }

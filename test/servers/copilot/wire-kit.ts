@@ -79,9 +79,10 @@ export class Served implements AsyncDisposable {
     this.model.answer(...replies.map((reply) => chatAnswer(typeof reply === "string" ? { content: reply } : reply)));
   }
 
-  /** The messages of the newest request to the model. */
+  /** The newest request to the model, without the dates of its messages. */
   get asked(): Json {
-    return this.model.requests.findLast(({ method }) => method === "POST")?.body;
+    const body: Json = this.model.requests.findLast(({ method }) => method === "POST")?.body;
+    return Array.isArray(body?.messages) ? { ...body, messages: body.messages.map(withoutDate) } : body;
   }
 
   /** A client that has said connect. */
@@ -270,3 +271,10 @@ export async function answeredMethods(): Promise<readonly string[]> {
 
 /** The methods that are refused, with a reason. */
 export const refusedMethods: readonly string[] = Object.values(unsupported).flat();
+
+function withoutDate(message: Json): Json {
+  const { content } = message;
+  return typeof content === "string"
+    ? { ...message, content: content.replace(/<current_datetime>[^<]*<\/current_datetime>\n\n/, "") }
+    : message;
+}

@@ -190,11 +190,12 @@ test.each([
   ["while more is there than it reads", 1024 * 1024],
 ])("a client that goes away %s has its signal fired and its stream cancelled", async (_title, flood) => {
   const [fired, cancelled] = [deferred(), deferred()];
+  const piece = new Uint8Array(flood);
   const { url, errors, done } = await bridge((asked) => {
     asked.signal.addEventListener("abort", () => fired.resolve());
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(encode("first")),
-      ...(flood > 0 && { pull: (controller: ReadableStreamDefaultController<Uint8Array>) => controller.enqueue(new Uint8Array(flood)) }),
+      ...(flood > 0 && { pull: (controller: ReadableStreamDefaultController<Uint8Array>) => controller.enqueue(piece) }),
       cancel: () => cancelled.resolve(),
     });
     return new Response(body);

@@ -2,7 +2,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ReplayStore } from "../../../src/servers/mcp/legacy-sessions.ts";
+import { ReplayStore } from "../../../src/servers/mcp/replay-store.ts";
 import { approveAll } from "../../../src/tools/tool.ts";
 import { authorization, deferred, type ServedSkill, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 
@@ -136,41 +136,36 @@ describe("a client of the SDK whose connection breaks during a call gets its res
 });
 
 describe("what is kept for clients that resume", () => {
-  const message = (text: string) => ({ jsonrpc: "2.0" as const, method: "notifications/x", params: { text } });
-  const replayed = async (store: ReplayStore, id: string): Promise<readonly string[]> => {
-    const sent: string[] = [];
-    await store.replayEventsAfter(id, { send: async (eventId) => void sent.push(eventId) });
-    return sent;
-  };
+  const replayed = (store: ReplayStore, id: string): readonly string[] => store.after(id).map((event) => event.id);
 
-  test("are the newest events of each stream, in order", async () => {
+  test("are the newest events of each stream, in order", () => {
     const store = new ReplayStore();
-    const ids: string[] = [];
-    for (const stream of ["a", "b", "a", "a", "b"]) ids.push(await store.storeEvent(stream, message(stream)));
-    expect(await replayed(store, ids[0]!)).toEqual([ids[2], ids[3]]);
-    expect(await replayed(store, ids[4]!)).toEqual([]);
-    expect(await store.getStreamIdForEventId(ids[1]!)).toBe("b");
+    const ids = ["a", "b", "a", "a", "b"].map((stream) => store.add(stream, `{"of":"${stream}"}`));
+    expect(store.after(ids[0]!)).toEqual([
+      { id: ids[2], data: '{"of":"a"}' },
+      { id: ids[3], data: '{"of":"a"}' },
+    ]);
+    expect(replayed(store, ids[4]!)).toEqual([]);
+    expect(store.streamOf(ids[1]!)).toBe("b");
   });
 
   test.each([
     ["many", 2_000, 10],
     ["large", 40, 100_000],
-  ])("is bounded for %s events", async (_title, count, size) => {
+  ])("is bounded for %s events", (_title, count, size) => {
     const store = new ReplayStore();
-    const ids: string[] = [];
-    for (let index = 0; index < count; index++) ids.push(await store.storeEvent("a", message("x".repeat(size))));
-    const left = [];
-    for (const id of ids) if ((await store.getStreamIdForEventId(id)) !== undefined) left.push(id);
+    const ids = Array.from({ length: count }, () => store.add("a", "x".repeat(size)));
+    const left = ids.filter((id) => store.streamOf(id) !== undefined);
     expect(left.at(-1)).toBe(ids.at(-1));
     expect(left.length).toBeLessThanOrEqual(256);
     expect(left.length * size).toBeLessThanOrEqual(512 * 1024);
-    await expect(replayed(store, ids[0]!)).rejects.toThrow("no longer stored");
+    expect(replayed(store, ids[0]!)).toEqual([]);
   });
 
-  test("is one event, even if it is larger than all that is kept otherwise", async () => {
+  test("is one event, even if it is larger than all that is kept otherwise", () => {
     const store = new ReplayStore();
-    const first = await store.storeEvent("a", message("x"));
-    const large = await store.storeEvent("a", message("x".repeat(3_000_000)));
-    expect([await store.getStreamIdForEventId(first), await store.getStreamIdForEventId(large)]).toEqual([undefined, "a"]);
+    const first = store.add("a", "x");
+    const large = store.add("a", "x".repeat(3_000_000));
+    expect([store.streamOf(first), store.streamOf(large)]).toEqual([undefined, "a"]);
   });
 });

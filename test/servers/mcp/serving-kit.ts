@@ -2,6 +2,8 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import type { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { type McpHttpOptions, type McpHttpServer, type Session, type SessionOptions, serveMcp } from "skillhost";
 import { createTestHost, type TempSkill, type TestHost, tempSkill } from "skillhost/testing";
+import type { LegacySessions } from "../../../src/servers/mcp/legacy-sessions.ts";
+import { listen } from "../../mcp/http-doubles.ts";
 
 export type Era = "legacy" | "modern";
 export const eras: readonly Era[] = ["legacy", "modern"];
@@ -98,6 +100,20 @@ export function post(
     headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...authorization(url), ...headers },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
+}
+
+/** Serves sessions on Node's HTTP server without a guard, and returns the URL. */
+export async function serveSessions(sessions: LegacySessions): Promise<string> {
+  const { url } = await listen((incoming, outgoing) => {
+    const pieces: Buffer[] = [];
+    incoming
+      .on("data", (piece: Buffer) => pieces.push(piece))
+      .on("end", () => {
+        const text = Buffer.concat(pieces).toString("utf8");
+        void sessions.handle({ incoming, outgoing, body: text === "" ? undefined : JSON.parse(text) });
+      });
+  });
+  return url;
 }
 
 export const initialize = {

@@ -25,14 +25,14 @@ test("a resumed session knows what its model has received before", async () => {
   const first = await createHost(options);
   onTestFinished(() => first.close());
   const chat = fakeChat({ calls: [{ id: "c1", name: "old" }] }, "Done.");
-  const begun = await first.createSession({ ...given, chatModel: chat, tools: [tool("old"), tool("kept")] });
+  const begun = await first.createSession({ ...given, currentDateTime: false, chatModel: chat, tools: [tool("old"), tool("kept")] });
   await begun.sendAndWait("Go.");
   await first.close();
 
   const second = await createHost(options);
   onTestFinished(() => second.close());
   const next = fakeChat("Again.");
-  const resumed = await second.resumeSession(begun.id, { ...given, chatModel: next, tools: [tool("kept")] });
+  const resumed = await second.resumeSession(begun.id, { ...given, currentDateTime: false, chatModel: next, tools: [tool("kept")] });
   const types: string[] = [];
   resumed.on(({ type, ephemeral }) => {
     if (ephemeral !== true) types.push(type);

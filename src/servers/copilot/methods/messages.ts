@@ -88,21 +88,12 @@ function toMessage(params: Params): SendOptions {
     ...(headers !== undefined && { requestHeaders: headers as Readonly<Record<string, string>> }),
     ...(source !== undefined && source !== "user" && { source }),
     ...(attachments !== undefined && {
-      attachments: (Array.isArray(attachments) ? attachments.map(toAttachment) : attachments) as NonNullable<SendOptions["attachments"]>,
+      attachments: (Array.isArray(attachments) ? attachments.map(withoutNull) : attachments) as NonNullable<SendOptions["attachments"]>,
     }),
   };
 }
 
-/** Attachments other than files and blobs become text. */
-function toAttachment(attachment: unknown): unknown {
-  if (!isRecord(attachment)) return attachment;
-  const given = Object.fromEntries(Object.entries(attachment).filter(([, value]) => value !== null));
-  const { type, path, filePath, text, displayName } = given;
-  if (type === "selection" && typeof text === "string") return toBlob(text, String(displayName ?? filePath ?? "selection"));
-  if (type === "directory" && typeof path === "string") return toBlob(`The directory ${path}`, String(displayName ?? path));
-  return given;
-}
-
-function toBlob(text: string, displayName: string): object {
-  return { type: "blob", mimeType: "text/plain", data: Buffer.from(text).toString("base64"), displayName };
+/** Clients in other languages send null for what is absent. */
+function withoutNull(attachment: unknown): unknown {
+  return isRecord(attachment) ? Object.fromEntries(Object.entries(attachment).filter(([, value]) => value !== null)) : attachment;
 }

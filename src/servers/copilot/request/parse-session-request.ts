@@ -46,6 +46,7 @@ const same = [
   "agent",
   "modelCapabilities",
   "streaming",
+  "enableCitations",
 ] as const satisfies readonly (keyof SessionOptions)[];
 
 /** Options that are objects, with the fields that a session knows. */
@@ -128,7 +129,6 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   configDir: isText,
   contextTier: (value) => isText(value) && value !== "default",
   embeddingCacheStorage: (value) => value === "persistent",
-  enableCitations: isTrue,
   // skillhost does not discover configuration, read hooks from files or run git, so only true has no effect.
   enableConfigDiscovery: isTrue,
   enableFileHooks: isTrue,

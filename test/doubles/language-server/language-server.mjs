@@ -1,0 +1,3 @@
+import { runDouble } from "./run-double.ts";
+
+runDouble();
