@@ -7,7 +7,7 @@ export type { SkillPermissions } from "./formats/skills/skill-manifest.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
 export type { HeldSkillTool, Host, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
-export type { ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
+export type { ForkSessionOptions, ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
 export { createHost } from "./host/load-host.ts";
 export type { ExportFormat } from "./host/session-store.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/net/bounded-fetch.ts";

@@ -26,7 +26,7 @@ import { type Explanation, explainName } from "./explain.ts";
 import type { ConnectServersOptions, Host, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
 import { HostedServers, type SignInOptions } from "./host-servers.ts";
-import { HostSessions, type ResumeOptions, type SessionInfo, type SessionOpening } from "./host-sessions.ts";
+import { type ForkSessionOptions, HostSessions, type ResumeOptions, type SessionInfo, type SessionOpening } from "./host-sessions.ts";
 import { FolderConsent, HostTrust } from "./host-trust.ts";
 import { createEnvironmentParts, type EnvironmentParts } from "./session-environment.ts";
 import { ServerSets } from "./session-server-sets.ts";
@@ -171,6 +171,11 @@ class SkillHost implements Host {
   async resumeSession(sessionId: string, changes: ResumeOptions = {}, opening: SessionOpening = {}): Promise<Session> {
     this.#assertOpen();
     return this.#sessions.resume(sessionId, changes, opening);
+  }
+
+  async forkSession(sessionId: string, options: ForkSessionOptions = {}): Promise<string> {
+    this.#assertOpen();
+    return this.#sessions.fork(sessionId, options);
   }
 
   async listSessions(): Promise<readonly SessionInfo[]> {

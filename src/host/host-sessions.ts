@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
@@ -6,24 +7,33 @@ import type { AppendLog } from "../io/log/append-log.ts";
 import type { LogRecord } from "../io/log/read-log.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
 import type { RecordedEvent } from "../session/history/events.ts";
+import { type ForkOrigin, forkHistory } from "../session/history/fork-history.ts";
 import {
   createSessionLog,
   openSessionLog,
+  readRecorded,
+  refuseNewer,
   type SessionLog,
+  toRecordedOptions,
   toRememberedOptions,
-  toSessionEvent,
-  withoutTruncated,
+  withoutCreation,
   withRemembered,
 } from "../session/history/session-log.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import { createSession, type Session } from "../session/session.ts";
-import { type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
-import type { PlanStorage } from "../session/tools/plan-mode.ts";
+import { isSessionId, type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
+import type { WorkspaceFiles } from "../session/workspace/workspace-files.ts";
 import { type EnvironmentParts, HostSessionEnvironment } from "./session-environment.ts";
 import type { SessionStore, StoredSession } from "./session-store.ts";
 
 /** The options that can change when a session is resumed. */
-export type ResumeOptions = Omit<SessionOptions, "sessionId" | "persist">;
+export interface ResumeOptions extends Omit<SessionOptions, "sessionId" | "persist"> {
+  /**
+   * Whether a session that another process has open and idle is taken over: it ends there. While a turn, a call or a question of it is
+   * in progress, it is refused with `SESSION_IN_USE`. Default: false, a session that is open elsewhere is refused.
+   */
+  readonly takeOver?: boolean | undefined;
+}
 
 export interface SessionOpening {
   /**
@@ -37,14 +47,30 @@ export interface SessionOpening {
   readonly continuesWork?: boolean | undefined;
   /** Stores the session outside the host's folder for sessions. The caller lists and deletes such sessions itself. */
   readonly storage?: SessionStorage | undefined;
+  /** How long the owner of a session that is taken over has for its answer, in milliseconds. Default: 10,000. */
+  readonly takeoverTimeout?: number | undefined;
 }
 
 /** The storage of one session. The session closes the log when it ends. */
 export interface SessionStorage {
   readonly log: AppendLog;
-  readonly plan: PlanStorage;
+  readonly files: WorkspaceFiles;
 }
 
+export interface ForkSessionOptions {
+  /** The first event that the fork does not have. Default: it has all of them. */
+  readonly toEventId?: string | undefined;
+  /** The id of the fork. Default: a new one. */
+  readonly sessionId?: string | undefined;
+}
+
+interface Recorded {
+  readonly events: readonly RecordedEvent[];
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly remembered: SessionOptions;
+}
+
+const takeoverMs = 10_000;
 const maxRemembered = 1_000;
 
 /** The open and the stored sessions of one host. */
@@ -61,6 +87,7 @@ export class HostSessions {
     this.#parts = parts;
     this.#store = store;
     this.#report = report;
+    store.handOver = (sessionId, claimant) => this.#handOver(sessionId, claimant);
   }
 
   async create(options: SessionOptions, opening: SessionOpening = {}): Promise<Session> {
@@ -82,8 +109,10 @@ export class HostSessions {
     });
   }
 
-  async resume(sessionId: string, changes: ResumeOptions, opening: SessionOpening = {}): Promise<Session> {
-    const mentioned = readChanges(changes);
+  async resume(sessionId: string, changes: ResumeOptions, given: SessionOpening = {}): Promise<Session> {
+    const { takeOver, ...mentioned } = readChanges(changes);
+    if (takeOver !== undefined && typeof takeOver !== "boolean") throw new HostError("SESSION_OPTIONS", "takeOver must be true or false.");
+    const opening = { ...given, takeoverTimeout: takeOver === true ? (given.takeoverTimeout ?? takeoverMs) : undefined };
     await this.#parts.plugins.startLate();
     // Nothing is awaited between this check and the entry in the table, so that concurrent calls open the session once.
     for (let change = this.#change(sessionId); change !== undefined; change = this.#change(sessionId)) await change;
@@ -115,12 +144,39 @@ export class HostSessions {
     }
   }
 
+  async fork(sessionId: string, { toEventId, sessionId: given }: ForkSessionOptions): Promise<string> {
+    const forkId = given ?? randomUUID();
+    if (!isSessionId(forkId)) throw new HostError("SESSION_OPTIONS", `${JSON.stringify(forkId)} cannot be the id of a session.`);
+    if (toEventId !== undefined && typeof toEventId !== "string")
+      throw new HostError("SESSION_OPTIONS", "toEventId must be the id of an event.");
+    if (this.#open.has(forkId) || this.#opening.has(forkId)) throw isOpen(forkId);
+    const { events, options, remembered } = await this.#recorded(sessionId);
+    await this.#store.add(forkId, forkHistory(events, { sessionId: forkId, from: sessionId, options, toEventId }), sessionId);
+    this.#keep(forkId, remembered);
+    return forkId;
+  }
+
+  /** What a session has recorded so far, while it may continue. */
+  async #recorded(sessionId: string): Promise<Recorded> {
+    const open = await this.#settled(sessionId);
+    if (open !== undefined) {
+      const { config } = open;
+      return { events: await open.getMessages(), options: toRecordedOptions(config), remembered: toRememberedOptions(config) };
+    }
+    const { records, diagnostics } = await this.#store.read(sessionId);
+    for (const diagnostic of diagnostics) this.#report(diagnostic);
+    const { events, options } = readRecorded(records);
+    refuseNewer(sessionId, events);
+    if (options === undefined) throw withoutCreation(sessionId);
+    return { events, options: { ...options }, remembered: this.#remembered.get(sessionId) ?? {} };
+  }
+
   async read(sessionId: string): Promise<readonly RecordedEvent[]> {
     const open = await this.#settled(sessionId);
     if (open !== undefined) return open.getMessages();
     const { records, diagnostics } = await this.#store.read(sessionId);
     for (const diagnostic of diagnostics) this.#report(diagnostic);
-    return withoutTruncated(records.flatMap((record) => toSessionEvent(record) ?? []));
+    return readRecorded(records).events;
   }
 
   /** The MCP servers that sessions configured themselves. */
@@ -157,14 +213,25 @@ export class HostSessions {
       this.#open.delete(sessionId);
       if (session !== undefined) this.#remember(session);
     };
-    return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, plan: storage?.plan });
+    return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, files: storage?.files });
   }
 
   #remember({ id, config }: Session): void {
-    this.#remembered.delete(id);
-    this.#remembered.set(id, toRememberedOptions(config));
+    this.#keep(id, toRememberedOptions(config));
+  }
+
+  #keep(sessionId: string, options: SessionOptions): void {
+    this.#remembered.delete(sessionId);
+    this.#remembered.set(sessionId, options);
     const [oldest] = this.#remembered.keys();
     if (this.#remembered.size > maxRemembered && oldest !== undefined) this.#remembered.delete(oldest);
+  }
+
+  /** Ends an idle session that another process takes over. Returns why it is kept otherwise. */
+  #handOver(sessionId: string, claimant: string): string | undefined {
+    const session = this.#open.get(sessionId);
+    if (session === undefined || this.#opening.has(sessionId)) return "It is being opened there.";
+    return session.handOver(claimant);
   }
 
   /** Settles when a session has been opened or closed. Undefined: neither is in progress. */
@@ -187,7 +254,7 @@ export class HostSessions {
   }
 
   async #reopen(sessionId: string, changes: ResumeOptions, opening: SessionOpening): Promise<Session> {
-    const store = opening.storage?.log ?? (await this.#store.open(sessionId));
+    const store = opening.storage?.log ?? (await this.#store.open(sessionId, opening.takeoverTimeout));
     try {
       const log = await openSessionLog(sessionId, this.#parts.options.log, store, opening.continuesWork);
       const environment = this.#environment(opening);
@@ -289,6 +356,8 @@ export interface SessionInfo {
   /** The beginning of its first prompt. */
   readonly summary?: string;
   readonly workingDirectory?: string;
+  /** The session whose history it began with, if it is a fork. */
+  readonly forkedFrom?: string;
   /** Whether it is open in this host. */
   readonly isOpen: boolean;
   /** Whether any process has it open. Only the host that has it open can resume it then. */
@@ -300,12 +369,14 @@ const summaryLength = 100;
 function describeSession({ sessionId, records, modifiedTime, isInUse }: StoredSession, isOpen: boolean): SessionInfo {
   const start = dataOf(records.find(({ type }) => type === "session.start"));
   const options = dataOf({ data: start["options"] });
+  const parent = dataOf({ data: start["forkedFrom"] })["sessionId" satisfies keyof ForkOrigin];
   const prompt = dataOf(records.find((record) => record["type"] === "user.message" && dataOf(record)["source"] === undefined))["content"];
   return {
     sessionId,
     ...(typeof start["startTime"] === "string" && { startTime: start["startTime"] }),
     modifiedTime: modifiedTime.toISOString(),
     ...(typeof prompt === "string" && { summary: shorten(prompt) }),
+    ...(typeof parent === "string" && { forkedFrom: parent }),
     ...(typeof options["workingDirectory"] === "string" && { workingDirectory: options["workingDirectory"] }),
     isOpen,
     isInUse,

@@ -10,7 +10,7 @@ import type { HeldPush } from "../trust/push-trust.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
 import type { Explanation } from "./explain.ts";
 import type { SignInOptions } from "./host-servers.ts";
-import type { ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
+import type { ForkSessionOptions, ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
 import type { ExportFormat } from "./session-store.ts";
 
 /** A skill in the list of a host. */
@@ -99,6 +99,14 @@ export interface Host extends AsyncDisposable {
    * `SESSION_LOG_DAMAGED` when its log does not contain valid options, `SESSION_LOG_NEWER`, `HOST_CLOSED`.
    */
   resumeSession(sessionId: string, changes?: ResumeOptions, opening?: SessionOpening): Promise<Session>;
+  /**
+   * Stores a new session with the history of another, whole or up to an event, and with copies of its workspace files. The other
+   * session continues unchanged, also while it is running: the fork has what was recorded at this moment. Returns the new id, for
+   * `resumeSession`.
+   * @throws HostError `SESSION_NOT_FOUND`, `EVENT_UNKNOWN`, `SESSION_EXISTS`, `SESSION_STORE` when this host stores no sessions,
+   * `SESSION_LOG_DAMAGED`, `SESSION_LOG_NEWER`, `SESSION_OPTIONS`, `HOST_CLOSED`.
+   */
+  forkSession(sessionId: string, options?: ForkSessionOptions): Promise<string>;
   /** The sessions that can be resumed or are open here, the most recently changed first. */
   listSessions(): Promise<readonly SessionInfo[]>;
   /** Ends a session if it is open here, and deletes all of its stored data. @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`. */

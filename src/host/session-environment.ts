@@ -12,7 +12,7 @@ import type { CatalogSource, ToolCatalog } from "../session/catalog/tool-catalog
 import { type DescribedSkill, describeSkill, type SessionEnvironment } from "../session/environment.ts";
 import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "../session/session-config.ts";
-import type { PlanStorage } from "../session/tools/plan-mode.ts";
+import type { WorkspaceFiles } from "../session/workspace/workspace-files.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { resolveRoot } from "../skills/store/skill-roots.ts";
 import type { RootsLease, SkillStore } from "../skills/store/skill-store.ts";
@@ -45,7 +45,7 @@ interface EnvironmentOptions {
   onRelease(sessionId: string): void;
   /** Whether loading waits until the session needs its sources, or a moment has passed. */
   readonly loadsLate: boolean;
-  readonly plan: PlanStorage | undefined;
+  readonly files: WorkspaceFiles | undefined;
 }
 
 /** Connects one session to the host's sources, and keeps the skill folders loaded that only this session names. */
@@ -54,7 +54,7 @@ export class HostSessionEnvironment implements SessionEnvironment {
   readonly approvals: ApprovalStore;
   readonly pushTrust: PushTrust | undefined;
   readonly mcp: HostedServers;
-  readonly plan: PlanStorage | undefined;
+  readonly files: WorkspaceFiles | undefined;
   readonly #parts: EnvironmentParts;
   readonly #onRelease: (sessionId: string) => void;
   readonly #sessionId = randomUUID();
@@ -64,12 +64,12 @@ export class HostSessionEnvironment implements SessionEnvironment {
   #adopted: ResolvedSessionConfig | undefined;
   #reconsidered: Promise<void> | undefined;
 
-  constructor(parts: EnvironmentParts, { onRelease, loadsLate, plan }: EnvironmentOptions) {
+  constructor(parts: EnvironmentParts, { onRelease, loadsLate, files }: EnvironmentOptions) {
     this.log = parts.options.log;
     this.approvals = parts.approvals;
     this.pushTrust = parts.pushTrust;
     this.mcp = new HostedServers(parts.servers, () => this.#resolve(this.#adopted?.view ?? allSkills));
-    this.plan = plan;
+    this.files = files;
     this.#parts = parts;
     this.#onRelease = onRelease;
     this.#roots = new SessionRoots(parts.store, loadsLate);

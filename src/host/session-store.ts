@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { constants, type Dirent } from "node:fs";
+import { copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
@@ -7,8 +8,10 @@ import { textOf } from "../base/json.ts";
 import { type FileLock, type LockHolder, lockHolder, takeFileLock } from "../io/file-lock.ts";
 import { type AppendLog, openFileLog } from "../io/log/append-log.ts";
 import { type LogContents, type LogRecord, readLogLines, toRecord } from "../io/log/read-log.ts";
+import { outputsFolder } from "../session/calls/finalize-call.ts";
 import type { RecordedEvent } from "../session/history/events.ts";
 import { isSessionId } from "../session/session-config.ts";
+import { type Takeover, TakeoverListener, takeOver } from "./session-takeover.ts";
 
 /** A stored session, with the records at the beginning of its log. */
 export interface StoredSession {
@@ -18,6 +21,8 @@ export interface StoredSession {
   /** Whether any process has it open, including this one. */
   readonly isInUse: boolean;
 }
+
+const logName = "events.jsonl";
 
 // Enough for the options and the first prompt.
 const headBytes = 64 * 1024;
@@ -33,6 +38,9 @@ export class SessionStore {
   readonly #directory: string;
   readonly #isUsed: boolean;
   readonly #onDiagnostic: (diagnostic: Diagnostic) => void;
+  readonly #takeovers = new TakeoverListener((sessionId, claimant) => this.handOver(sessionId, processOf(claimant)));
+  /** Decides whether an open session is handed over to another process, and ends it. Undefined: it is; otherwise the reason why not. */
+  handOver: (sessionId: string, claimant: string) => string | undefined = () => "This host does not hand over sessions.";
 
   constructor({ sessionsDirectory, storesSessions }: SessionStoreOptions, onDiagnostic: (diagnostic: Diagnostic) => void) {
     this.#directory = sessionsDirectory;
@@ -51,15 +59,46 @@ export class SessionStore {
     });
   }
 
-  /** @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`, `SESSION_STORE`. */
-  async open(sessionId: string): Promise<AppendLog> {
+  /**
+   * With `takeOver`, a process that has the session open and idle is asked to hand it over, and has so many milliseconds to answer.
+   * @throws HostError `SESSION_NOT_FOUND`, `SESSION_IN_USE`, `SESSION_STORE`.
+   */
+  async open(sessionId: string, takeOver?: number): Promise<AppendLog> {
     const paths = await this.#find(sessionId);
-    return inStore(this.#directory, () => this.#openLog(sessionId, paths, true));
+    return inStore(this.#directory, () => this.#openLog(sessionId, paths, true, takeOver));
   }
 
   /** Reads a log, even while it is in use. @throws HostError `SESSION_NOT_FOUND`. */
   async read(sessionId: string): Promise<LogContents> {
     return readLogLines((await this.#find(sessionId)).log);
+  }
+
+  /**
+   * Stores a new session with these events, and with copies of the files of another session if that is stored. The session appears
+   * complete or not at all.
+   * @throws HostError `SESSION_EXISTS`, `SESSION_STORE`.
+   */
+  async add(sessionId: string, events: readonly object[], filesOf: string): Promise<void> {
+    if (!this.#isUsed) throw new HostError("SESSION_STORE", `This host does not store sessions. ${storingAdvice}`);
+    const { folder } = this.#pathsOf(sessionId);
+    await inStore(this.#directory, async () => {
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      const draft = join(this.#directory, `.forked-${randomUUID()}`);
+      try {
+        await mkdir(draft, { mode: 0o700 });
+        await copyFiles(this.#pathsOf(filesOf).folder, draft, isCopied);
+        const log = openFileLog(join(draft, logName), { onDiagnostic: this.#onDiagnostic });
+        for (const event of events) log.append(event);
+        await log.close();
+        // Also of an empty folder, which some systems would replace.
+        if ((await sizeOf(folder)) >= 0) throw exists(sessionId);
+        await rename(draft, folder);
+      } catch (error) {
+        await rm(draft, { recursive: true, force: true });
+        // Another one with this id was stored at the same time.
+        throw !(error instanceof HostError) && (await sizeOf(folder)) >= 0 ? exists(sessionId) : error;
+      }
+    });
   }
 
   /** The stored sessions, the most recently changed first. */
@@ -86,7 +125,7 @@ export class SessionStore {
 
   #pathsOf(sessionId: string): Paths {
     const folder = join(this.#directory, sessionId);
-    return { folder, log: join(folder, "events.jsonl"), lock: join(folder, "events.jsonl.lock") };
+    return { folder, log: join(folder, logName), lock: join(folder, `${logName}.lock`) };
   }
 
   async #find(sessionId: string, minBytes = 1): Promise<Paths> {
@@ -95,11 +134,45 @@ export class SessionStore {
     throw this.#isUsed ? notFound(sessionId, this.#directory) : notStored(sessionId);
   }
 
-  #openLog(sessionId: string, { log, lock }: Paths, mayHaveRecords: boolean): Promise<AppendLog> {
-    return locked(sessionId, lock, async (held) => {
+  #openLog(sessionId: string, { log, lock }: Paths, mayHaveRecords: boolean, takeOver?: number): Promise<AppendLog> {
+    const use = async (held: FileLock): Promise<AppendLog> => {
       if (!mayHaveRecords && (await sizeOf(log)) > 0) throw exists(sessionId);
-      return endingWith(openFileLog(log, { onDiagnostic: this.#onDiagnostic }), held);
-    });
+      // A takeover may have taken so long that the session was deleted.
+      if (mayHaveRecords && (await sizeOf(log)) < 1) throw notFound(sessionId, this.#directory);
+      const file = openFileLog(log, { onDiagnostic: this.#onDiagnostic });
+      return endingWith(file, held, this.#takeovers.own(sessionId, lock));
+    };
+    return locked(sessionId, lock, use, takeOver);
+  }
+}
+
+/** The log, its lock and large results belong to the session itself. */
+function isCopied(name: string): boolean {
+  return !name.startsWith(logName) && name !== outputsFolder;
+}
+
+/** Copies files and folders, but no links. What disappears meanwhile is left out. */
+async function copyFiles(from: string, to: string, isCopied: (name: string) => boolean = () => true): Promise<void> {
+  for (const entry of await entriesOf(from)) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (!isCopied(entry.name)) continue;
+    if (entry.isDirectory()) {
+      await mkdir(target, { mode: 0o700 });
+      await copyFiles(source, target);
+    } else if (entry.isFile()) {
+      await copyFile(source, target, constants.COPYFILE_FICLONE).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error;
+      });
+    }
+  }
+}
+
+async function entriesOf(folder: string): Promise<readonly Dirent[]> {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
   }
 }
 
@@ -109,9 +182,9 @@ interface Paths {
   readonly lock: string;
 }
 
-async function locked<T>(sessionId: string, path: string, use: (lock: FileLock) => Promise<T>): Promise<T> {
-  const taken = await takeFileLock(path);
-  if (taken.kind === "taken") throw inUse(sessionId, taken.holder, path);
+async function locked<T>(sessionId: string, path: string, use: (lock: FileLock) => Promise<T>, takeOver?: number): Promise<T> {
+  const taken = await takeLock(path, takeOver);
+  if (taken.kind !== "held") throw inUse(sessionId, taken.holder, path, taken.kind === "refused" ? taken.reason : undefined);
   try {
     return await use(taken.lock);
   } catch (error) {
@@ -120,13 +193,23 @@ async function locked<T>(sessionId: string, path: string, use: (lock: FileLock) 
   }
 }
 
+async function takeLock(path: string, timeout: number | undefined): Promise<Awaited<ReturnType<typeof takeFileLock>> | Takeover> {
+  const taken = await takeFileLock(path);
+  if (taken.kind === "held" || timeout === undefined || taken.holder === undefined) return taken;
+  return takeOver(path, taken.holder, timeout);
+}
+
 /** Releases the lock when the log is closed. */
-function endingWith(log: AppendLog, lock: FileLock): AppendLog {
+function endingWith(log: AppendLog, lock: FileLock, ownership: Disposable): AppendLog {
   return {
     append: log.append.bind(log),
     read: log.read.bind(log),
     flush: log.flush.bind(log),
-    close: () => log.close().finally(() => lock.release()),
+    close: () =>
+      log.close().finally(() => {
+        ownership[Symbol.dispose]();
+        lock.release();
+      }),
   };
 }
 
@@ -198,8 +281,9 @@ function exists(sessionId: string): HostError {
   return new HostError("SESSION_EXISTS", `Session "${sessionId}" already exists. ${advice}`);
 }
 
-function inUse(sessionId: string, holder: LockHolder | undefined, lock: string): HostError {
+function inUse(sessionId: string, holder: LockHolder | undefined, lock: string, reason: string | undefined): HostError {
   const who = holder === undefined ? "another process" : `${processOf(holder)} since ${holder.since}`;
+  if (reason !== undefined) return new HostError("SESSION_IN_USE", `Session "${sessionId}" is in use by ${who}. ${reason}`);
   const advice = `Disconnect it there. If that process is no longer running, delete ${lock}.`;
   return new HostError("SESSION_IN_USE", `Session "${sessionId}" is in use by ${who}. ${advice}`);
 }

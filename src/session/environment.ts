@@ -9,8 +9,8 @@ import type { ToolCatalog } from "./catalog/tool-catalog.ts";
 import type { SessionServers } from "./mcp/server-connections.ts";
 import type { PromptAndResourceSource } from "./prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
-import type { PlanStorage } from "./tools/plan-mode.ts";
 import type { SessionCommand } from "./turns/slash-commands.ts";
+import type { WorkspaceFiles } from "./workspace/workspace-files.ts";
 
 /** A skill as people list it. */
 export interface DescribedSkill {
@@ -55,8 +55,8 @@ export interface SessionEnvironment {
   readonly approvals?: ApprovalStore | undefined;
   /** Has the say about pushed tools. Absent: all are offered. */
   readonly pushTrust?: PushTrust | undefined;
-  /** Where the session's plan is kept. Absent: in its own folder. */
-  readonly plan?: PlanStorage | undefined;
+  /** The files of the session itself, such as its plan. Absent: those in its own folder. */
+  readonly files?: WorkspaceFiles | undefined;
   /** The session's own folder; it need not exist yet. */
   sessionDirectory(sessionId: string): string;
   /** The session ended: what was loaded for it alone may go. */
@@ -72,6 +72,14 @@ export function transcriptPath({
   readonly sessionId: string;
 }): string {
   return join(environment.sessionDirectory(sessionId), "events.jsonl");
+}
+
+/** The warning of a session that ends because another process takes it over. */
+export const takenOverWarning = "session_taken_over";
+
+export function takenOver(id: string, claimant: string): HostError {
+  const advice = `Resume it with host.resumeSession("${id}", { takeOver: true }) to take it back.`;
+  return new HostError("SESSION_TAKEN_OVER", `Session ${id} was taken over by ${claimant}. ${advice}`);
 }
 
 export function sessionClosed(id: string): HostError {

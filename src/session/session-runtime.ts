@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { CoalescedEmitter, Emitter } from "../base/emitter.ts";
-import { toError } from "../base/errors.ts";
+import { type HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Asks, Tool } from "../tools/tool.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
@@ -13,7 +13,7 @@ import { SessionCatalog } from "./catalog/live-catalog.ts";
 import { SessionToolset } from "./catalog/session-tools.ts";
 import { ClientRequests } from "./clients/client-requests.ts";
 import { SessionClients } from "./clients/session-client.ts";
-import { type DescribedSkill, describeSkill, type SessionEnvironment, sessionClosed } from "./environment.ts";
+import { type DescribedSkill, describeSkill, type SessionEnvironment, sessionClosed, takenOver, takenOverWarning } from "./environment.ts";
 import { SessionUsage } from "./history/conversation-history.ts";
 import { SessionEvents } from "./history/events.ts";
 import { Recording } from "./history/recording.ts";
@@ -23,13 +23,15 @@ import { SessionServerConnections } from "./mcp/server-connections.ts";
 import { Permissions } from "./permissions/permissions.ts";
 import { SessionPromptsAndResources } from "./prompts-resources/session-prompts-resources.ts";
 import { changeSessionConfig, type ResolvedSessionConfig, type SessionChange } from "./session-config.ts";
-import { createPlan, planFileName, planInFile } from "./tools/plan-mode.ts";
+import { createPlan } from "./tools/plan-mode.ts";
 import type { SessionPlan, SessionServices } from "./tools/session-tool-services.ts";
 import { sampleWithModel } from "./turns/model-call.ts";
 import { findCommand, runCommand, type SessionCommand } from "./turns/slash-commands.ts";
 import type { SessionTurnContext } from "./turns/turn-agent.ts";
 import { ModelCache } from "./turns/turn-options.ts";
 import { TurnRunner } from "./turns/turn-runner.ts";
+import { SessionWorkspace } from "./workspace/session-workspace.ts";
+import { LocalFiles } from "./workspace/workspace-files.ts";
 
 /** The parts of a session, put together; also what each of them sees of the session. */
 export class SessionRuntime implements CallServices, SessionTurnContext {
@@ -54,6 +56,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly changes: CoalescedEmitter;
   readonly offers: SessionPromptsAndResources;
   readonly plan: SessionPlan;
+  readonly workspace: SessionWorkspace;
   readonly #agentChanges: AgentChanges;
   readonly #subscription: Disposable;
   readonly #samplingModels = new ModelCache();
@@ -63,6 +66,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   /** Increases with each push that changes what clients and models see. */
   externalToolsVersion = 0;
   #closed: Promise<void> | undefined;
+  #takenOver: HostError | undefined;
 
   /** The order counts: a part may ask for those before it at once, and for the others once the session is made. */
   constructor(config: ResolvedSessionConfig, environment: SessionEnvironment, sessionLog: SessionLog | undefined) {
@@ -98,6 +102,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
         if (this.toolset.isStale) this.catalog.invalidate();
       },
     });
+    this.workspace = new SessionWorkspace(environment.files ?? new LocalFiles(environment.sessionDirectory(this.sessionId)), this.events);
     this.plan = this.#createPlan();
     this.toolset = new SessionToolset(this);
     this.services = this.toolset.services;
@@ -116,7 +121,20 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   }
 
   assertOpen(): void {
-    if (!this.isOpen) throw sessionClosed(this.sessionId);
+    if (!this.isOpen) throw this.#takenOver ?? sessionClosed(this.sessionId);
+  }
+
+  /** Ends an idle session because another process takes it over. Returns what is in progress otherwise. */
+  handOver(claimant: string): string | undefined {
+    if (!this.isOpen) return undefined;
+    if (this.turns.isBusy || !this.turns.background.isEmpty) return "A turn or an agent of it is running there. Try again when it is idle.";
+    if (this.pipeline.isBusy) return "A call of a tool is running there. Try again when it is idle.";
+    if (this.asks.pending.length > 0) return "A question of it is waiting for an answer there. Try again when it is idle.";
+    this.#takenOver = takenOver(this.sessionId, claimant);
+    const { message } = this.#takenOver;
+    this.events.append("session.warning", { warningType: takenOverWarning, message }, undefined, { isEphemeral: true });
+    this.close().catch((error: unknown) => this.log.error("A session that was taken over did not end.", { error: toError(error) }));
+    return undefined;
   }
 
   /** Settles when the session's sources are loaded; rejects with the signal's reason, or when the session is closed. */
@@ -175,10 +193,8 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   }
 
   #createPlan(): SessionPlan {
-    const { environment, sessionId, events } = this;
-    const storage = environment.plan ?? planInFile(() => join(environment.sessionDirectory(sessionId), planFileName));
     return {
-      ...createPlan(storage, events),
+      ...createPlan(this.workspace.plan, this.events),
       leave: ({ mode: agentMode, approvesEdits }) => {
         const { allow = [], ...others } = this.config.options.permissions ?? {};
         const widened = allow.includes("write") ? allow : [...allow, "write"];

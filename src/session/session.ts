@@ -51,6 +51,7 @@ import { SessionRuntime } from "./session-runtime.ts";
 import type { SendOptions } from "./turns/message-queue.ts";
 import type { MessageStream } from "./turns/message-stream.ts";
 import type { AssistantReply } from "./turns/turn-types.ts";
+import type { SessionWorkspace } from "./workspace/session-workspace.ts";
 
 export type { CallOptions, ListedTool };
 
@@ -65,6 +66,8 @@ export class Session implements AsyncDisposable {
   readonly permissions: Permissions;
   /** What was said: shortening it, going back in it, and what waits to be said. */
   readonly conversation: SessionConversation;
+  /** The files of the session itself: its plan, what is kept with it, and summaries of its conversation. */
+  readonly workspace: SessionWorkspace;
   /** The session's MCP servers: their status, and starting and stopping them. */
   readonly mcp: SessionMcp;
   readonly #runtime: SessionRuntime;
@@ -78,6 +81,7 @@ export class Session implements AsyncDisposable {
     this.hooks = runtime.hooks;
     this.permissions = runtime.permissions;
     this.conversation = new SessionConversation(runtime);
+    this.workspace = runtime.workspace;
     this.#runtime = runtime;
     this.mcp = new SessionMcp(runtime);
     this.#scope = this.createScope();
@@ -342,6 +346,14 @@ export class Session implements AsyncDisposable {
   /** False once it is being disconnected. */
   get isOpen(): boolean {
     return this.#runtime.isOpen;
+  }
+
+  /**
+   * Ends the session because another process takes it over, unless something of it is in progress: then it returns why not.
+   * @internal
+   */
+  handOver(claimant: string): string | undefined {
+    return this.#runtime.handOver(claimant);
   }
 
   /** Ends the session: aborts and settles running calls, closes questions, withdraws tools. */

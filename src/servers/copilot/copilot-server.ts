@@ -132,6 +132,14 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     this.#hasWorked = true;
   }
 
+  onTakenOver(session: CopilotSession): void {
+    // The event that says so is sent first.
+    setImmediate(() => {
+      if (this.sessions.get(session.id) !== session) return;
+      this.end(session).catch((error) => this.log.error("A session could not be ended.", { error: toError(error) }));
+    });
+  }
+
   async #notifyChanged(): Promise<void> {
     this.#isNotifying = true;
     await nextTurn();

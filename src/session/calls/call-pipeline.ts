@@ -50,6 +50,10 @@ export class CallPipeline implements Pipeline, ContextServices {
     return this.#callFrom(undefined, call, agent, catalog);
   }
 
+  get isBusy(): boolean {
+    return this.#inFlight.size > 0 || this.#life.waiting.size > 0;
+  }
+
   async close(): Promise<void> {
     for (const run of [...this.#life.waiting]) run.interrupt("closed");
     while (this.#inFlight.size > 0) await Promise.allSettled(this.#inFlight);

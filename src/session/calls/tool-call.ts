@@ -123,6 +123,8 @@ export interface Pipeline {
   run(prepared: PreparedCall): CallOutcome | Promise<CallOutcome>;
   /** One call, prepared and run with the tools of a catalog of the agent. */
   call(call: ToolCall, agent: AgentScope, catalog: ToolCatalog): CallOutcome | Promise<CallOutcome>;
+  /** Whether a call is in progress. */
+  readonly isBusy: boolean;
   /** Ends the calls that wait for something, and waits until each has its outcome. */
   close(): Promise<void>;
 }

@@ -46,6 +46,8 @@ type SessionLifeEvents = {
     readonly producer: string;
     readonly copilotVersion: string;
     readonly startTime: string;
+    /** Where a fork comes from. */
+    readonly forkedFrom?: { readonly sessionId: string; readonly eventId?: string | undefined };
   };
   readonly "session.resume": SessionFacts & {
     readonly resumeTime: string;

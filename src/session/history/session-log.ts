@@ -35,10 +35,7 @@ export async function openSessionLog(sessionId: string, log: Logger, store: Appe
   // Taking back what was said does not take back how the session was set up.
   const options = readRecordedOptions(recorded);
   const events = withoutTruncated(recorded);
-  if (options === undefined) {
-    const advice = "host.exportSession still exports the readable part.";
-    throw new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not contain the session's creation. ${advice}`);
-  }
+  if (options === undefined) throw withoutCreation(sessionId);
   const lastEventId = events.at(-1)?.id ?? null;
   return new SessionLog(store, log, historyOf(events), {
     eventCount: events.length,
@@ -58,7 +55,7 @@ function historyOf(events: readonly RecordedEvent[]): History {
 /** The version of what `session.start` says and of the events behind it. */
 export const logVersion = 1;
 
-function refuseNewer(sessionId: string, events: readonly RecordedEvent[]): void {
+export function refuseNewer(sessionId: string, events: readonly RecordedEvent[]): void {
   const version = events.find(({ type }) => type === "session.start")?.data["version"];
   if (typeof version !== "number" || version <= logVersion) return;
   const advice = "Resume it with that version, or update this one.";
@@ -66,10 +63,24 @@ function refuseNewer(sessionId: string, events: readonly RecordedEvent[]): void 
 }
 
 /** The event in a record; undefined if it is not an event. Its type may be unknown. */
-export function toSessionEvent(record: LogRecord): RecordedEvent | undefined {
+function toSessionEvent(record: LogRecord): RecordedEvent | undefined {
   const { type, id, data, timestamp } = record;
   const isEvent = typeof type === "string" && typeof id === "string" && typeof timestamp === "string";
   return isEvent && typeof data === "object" && data !== null && !Array.isArray(data) ? (record as unknown as RecordedEvent) : undefined;
+}
+
+/** What the records of a log say: the events that were not taken back, and the options that were recorded last. */
+export function readRecorded(records: readonly LogRecord[]): {
+  readonly events: readonly RecordedEvent[];
+  readonly options: SessionOptions | undefined;
+} {
+  const recorded = records.flatMap((record) => toSessionEvent(record) ?? []);
+  return { events: withoutTruncated(recorded), options: readRecordedOptions(recorded) };
+}
+
+export function withoutCreation(sessionId: string): HostError {
+  const advice = "host.exportSession still exports the readable part.";
+  return new HostError("SESSION_LOG_DAMAGED", `The log of session "${sessionId}" does not contain the session's creation. ${advice}`);
 }
 
 async function readEvents(store: AppendLog, log: Logger): Promise<readonly RecordedEvent[]> {
@@ -257,7 +268,7 @@ function withoutServers(agents: NonNullable<SessionOptions["customAgents"]>): No
 export const truncationType = "session.history_truncated";
 
 /** The events of a log without those that were taken back since. A log only grows, so these are still in it. */
-export function withoutTruncated(events: readonly RecordedEvent[]): readonly RecordedEvent[] {
+function withoutTruncated(events: readonly RecordedEvent[]): readonly RecordedEvent[] {
   if (!events.some(({ type }) => type === truncationType)) return events;
   const kept: RecordedEvent[] = [];
   for (const event of events) {

@@ -1,7 +1,4 @@
-import { mkdir, readFile } from "node:fs/promises";
-import { dirname } from "node:path";
 import { errorMessage, HostError } from "../../base/errors.ts";
-import { writeFileAtomic } from "../../io/atomic-write.ts";
 import type { Tool, ToolContext, ToolResult } from "../../tools/tool.ts";
 import { failureResult, successResult } from "../../tools/tool-result.ts";
 import { sessionCallOf } from "../calls/call-context.ts";
@@ -66,8 +63,6 @@ export interface PlanStorage {
   write(content: string): Promise<boolean>;
 }
 
-export const planFileName = "plan.md";
-
 /** A plan. Writing it emits an event. */
 export function createPlan(
   { read, write }: PlanStorage,
@@ -78,27 +73,6 @@ export function createPlan(
     async write(content) {
       const isNew = await write(content);
       events.append("session.plan_changed", { operation: isNew ? "create" : "update" });
-    },
-  };
-}
-
-/** A plan in a file of this machine. */
-export function planInFile(path: () => string): PlanStorage {
-  const read = async (): Promise<string | undefined> => {
-    try {
-      return await readFile(path(), "utf8");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw error;
-    }
-  };
-  return {
-    read,
-    async write(content) {
-      const isNew = (await read()) === undefined;
-      await mkdir(dirname(path()), { recursive: true, mode: 0o700 });
-      await writeFileAtomic(path(), content);
-      return isNew;
     },
   };
 }

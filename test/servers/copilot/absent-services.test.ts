@@ -40,7 +40,6 @@ describe("a service that skillhost does not have", () => {
         "session.schedule.list": { entries: [] },
         "session.ui.handlePendingAutoModeSwitch": { success: false },
         "session.visibility.get": { synced: false },
-        "session.workspaces.readCheckpoint": { content: null },
         "sessions.getRemoteControlStatus": { status: { state: "off" } },
         "sessions.stopRemoteControl": { status: { state: "off" }, stopped: false },
         "user.settings.get": { settings: {} },

@@ -240,7 +240,7 @@ export class TestClient {
   }
 }
 
-const minimal = {
+export const minimal = {
   toolFilterPrecedence: "excluded",
   requestPermission: true,
   requestUserInput: false,

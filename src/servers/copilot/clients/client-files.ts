@@ -2,6 +2,7 @@ import { errorMessage, HostError } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
 import { type AppendLog, logClosed, toLine } from "../../../io/log/append-log.ts";
 import { defaultMaxLineBytes, type LogRecord, toRecord } from "../../../io/log/read-log.ts";
+import type { WorkspaceFileStat } from "../../../session/workspace/workspace-files.ts";
 import type { Client, ClientFileSystem } from "./client.ts";
 
 /** The error code of a client for a missing file. */
@@ -13,10 +14,15 @@ export class ClientFiles {
   readonly #sessionId: string;
   client: Client;
 
-  constructor(client: Client, sessionId: string, { statePath }: ClientFileSystem) {
+  constructor(client: Client, sessionId: string, { statePath }: Pick<ClientFileSystem, "statePath">) {
     this.client = client;
     this.#sessionId = sessionId;
     this.statePath = statePath;
+  }
+
+  /** The files of another session at the same client. */
+  sibling(sessionId: string): ClientFiles {
+    return new ClientFiles(this.client, sessionId, this);
   }
 
   /** A path inside the session's state, with the client's own separator. */
@@ -49,6 +55,25 @@ export class ClientFiles {
     this.#refuse(await this.#ask("rm", { path, recursive: true, force: true }), path);
   }
 
+  async rename(from: string, to: string): Promise<void> {
+    this.#refuse(await this.#ask("rename", { src: from, dest: to }), from);
+  }
+
+  /** Undefined: there is nothing. @throws HostError `SESSION_FS`. */
+  async stat(path: string): Promise<WorkspaceFileStat | undefined> {
+    const answer = await this.#ask("stat", { path });
+    if (codeOf(answer["error"]) === missingCode) return undefined;
+    this.#refuse(answer["error"], path);
+    const { isFile, isDirectory, size, mtime, birthtime } = answer;
+    return {
+      isFile: isFile === true,
+      isDirectory: isDirectory === true,
+      size: typeof size === "number" ? size : 0,
+      mtimeMs: timeOf(mtime),
+      birthtimeMs: timeOf(birthtime),
+    };
+  }
+
   async exists(path: string): Promise<boolean> {
     return (await this.#ask("exists", { path }))["exists"] === true;
   }
@@ -74,6 +99,12 @@ export class ClientFiles {
     const message = isRecord(error) && typeof error["message"] === "string" ? error["message"] : code;
     throw new HostError("SESSION_FS", `The client's file system rejected ${path}: ${message}`);
   }
+}
+
+/** Milliseconds since 1970; 0 when the client gave no time. */
+function timeOf(value: unknown): number {
+  const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(time) ? 0 : time;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -72,8 +72,6 @@ export const absentServices: MethodFamily = {
   }),
   "session.visibility.get": inSession(() => ({ synced: false })),
   "session.visibility.set": inSession(() => ({ synced: false })),
-  "session.workspaces.listCheckpoints": inSession(() => ({ checkpoints: [] })),
-  "session.workspaces.readCheckpoint": inSession(() => ({ content: null })),
 
   "sessions.getBoardEntryCount": () => ({}),
   "sessions.getPersistedRemoteSteerable": () => ({}),

@@ -76,8 +76,6 @@ const absentPrefixes = [
   "session.ui.registerDirectAutoModeSwitchHandler",
   "session.ui.unregisterDirectAutoModeSwitchHandler",
   "session.visibility.",
-  "session.workspaces.listCheckpoints",
-  "session.workspaces.readCheckpoint",
   "sessions.getBoardEntryCount",
   "sessions.getPersistedRemoteSteerable",
   "sessions.getRemoteControlStatus",
@@ -114,6 +112,10 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["session.tasks.", "session.cancelAllBackgroundAgents"], async () => (await import("./tasks.ts")).tasks],
   [["session.tools.", "tools."], async () => (await import("./tools.ts")).tools],
   [["session.ui.", "session.commands."], async () => (await import("./ui.ts")).ui],
+  [
+    ["sessions.fork", "sessions.open", "sessions.listNonEmptySessionIds", "sessions.readPersistedEvents"],
+    async () => (await import("./stored-sessions.ts")).storedSessions,
+  ],
   [["sessions.", "sessionFs."], async () => (await import("./sessions.ts")).sessions],
 ];
 

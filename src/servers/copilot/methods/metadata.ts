@@ -4,7 +4,6 @@ import { badParams } from "../connection/params.ts";
 import { optionsOf } from "../request/apply-session-request.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
-import { ClientWorkspace, type SessionWorkspace, Workspace } from "../sessions/workspace.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The options, mode, name and metadata of a session. */
@@ -26,18 +25,18 @@ export const metadata: MethodFamily = {
     return { status: "changed", modelChanged: false };
   },
   "session.name.get": (call) => ({ name: sessionOf(call).name ?? null }),
-  "session.name.set"(call) {
+  async "session.name.set"(call) {
     const session = sessionOf(call);
     const name = call.params.text("name").trim();
     if (name === "") throw badParams(call.params.method, "a name must not be blank.");
-    session.setName(name);
+    await session.setName(name, true);
   },
-  "session.name.setAuto"(call) {
+  async "session.name.setAuto"(call) {
     const session = sessionOf(call);
     const summary = call.params.text("summary").trim();
     // A name that a user chose is kept.
     const applied = summary !== "" && session.name === undefined;
-    if (applied) session.setName(summary);
+    if (applied) await session.setName(summary, false);
     return { applied };
   },
   async "session.metadata.snapshot"(call) {
@@ -50,7 +49,7 @@ export const metadata: MethodFamily = {
       modifiedTime: session.modifiedAt.toISOString(),
       isRemote: false,
       alreadyInUse: false,
-      workspacePath: workspaceOf(call).path,
+      workspacePath: sessionOf(call).session.workspace.path,
       ...(session.name !== undefined && { initialName: session.name }),
       workingDirectory: config.workingDirectory,
       currentMode: session.mode,
@@ -84,11 +83,6 @@ export function toMode(mode: string, method: string): AgentMode {
 
 function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);
-}
-
-function workspaceOf(call: Call): SessionWorkspace {
-  const { id, files } = sessionOf(call);
-  return files === undefined ? new Workspace(call.server, id) : new ClientWorkspace(files);
 }
 
 function toContextInfo(use: ContextUse, { session }: CopilotSession, { params }: Call): object {

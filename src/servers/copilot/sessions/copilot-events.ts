@@ -78,7 +78,7 @@ function toWireData({ type, data, timestamp }: RecordedEvent): RecordedEvent["da
     case "session.start":
     case "session.resume": {
       // The options serve to resume the session, and may contain details of this machine.
-      const { options: _options, ...rest } = data;
+      const { options: _options, forkedFrom: _origin, ...rest } = data;
       return rest;
     }
     case "tool.execution_complete": {

@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Diagnostic, formatDiagnostic } from "../../../base/diagnostic.ts";
-import { HostError } from "../../../base/errors.ts";
+import { HostError, toError } from "../../../base/errors.ts";
+import type { Logger } from "../../../base/logger.ts";
 import { settlesWithin } from "../../../base/wait.ts";
 import type { Host } from "../../../host/host.ts";
 import type { Attachment } from "../../../session/clients/session-client.ts";
+import { takenOverWarning } from "../../../session/environment.ts";
 import type { RecordedEvent } from "../../../session/history/events.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import type { Session } from "../../../session/session.ts";
@@ -27,6 +29,8 @@ export interface CopilotSessionObserver {
   onChanged(session: CopilotSession): void;
   /** A session has become idle. */
   onTurnOver(): void;
+  /** Another process takes the session over, so it ends here. */
+  onTakenOver(session: CopilotSession): void;
 }
 
 /** How long the end of a session waits until its clients have received earlier events. */
@@ -205,9 +209,22 @@ export class CopilotSession {
     return this.session.config.turn.agentMode;
   }
 
-  setName(name: string): void {
+  /** Names the session, also for those who resume it. `isChosen`: a user chose the name. */
+  async setName(name: string, isChosen: boolean): Promise<void> {
     this.name = name;
     this.session.events.append("session.title_changed", { title: name });
+    const { workspace, config } = this.session;
+    await workspace.updateMetadata({ id: this.id, cwd: config.workingDirectory, name, user_named: isChosen });
+  }
+
+  /** Gives the session the name that it had when it was stored. */
+  async restoreName(log: Logger): Promise<void> {
+    try {
+      const { name } = await this.session.workspace.readMetadata();
+      if (typeof name === "string" && name.trim() !== "") this.name ??= name;
+    } catch (error) {
+      log.warning("The name of a session could not be read.", { sessionId: this.id, error: toError(error) });
+    }
   }
 
   /** Emits the skills if they have changed since the last time. */
@@ -307,6 +324,7 @@ export class CopilotSession {
       this.isBusy = false;
       this.#observer.onTurnOver();
     }
+    if (original.type === "session.warning" && original.data["warningType"] === takenOverWarning) this.#observer.onTakenOver(this);
     // Once a client has received the skills, later changes are emitted too.
     if (original.type === "session.skills_loaded") this.#skills = this.session.listSkills();
     if (event === undefined) return;

@@ -78,7 +78,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   const place = files === undefined || known?.session.isOpen ? {} : { storage: await findStorage(files, sessionId) };
   const resuming = host.resumeSession(
     sessionId,
-    { ...plugins.addToChange(options), ...fixed },
+    { ...plugins.addToChange(options), ...fixed, takeOver: true },
     { ...soon, ...place, tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
   );
   const session = await resuming.catch((error: unknown) => {
@@ -88,7 +88,10 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   });
   if (plugins !== known?.plugins) known?.plugins[Symbol.dispose]();
   const copilotSession = known?.session === session ? known : new CopilotSession(session, server, plugins);
-  if (known !== copilotSession) copilotSession.files = files;
+  if (known !== copilotSession) {
+    copilotSession.files = files;
+    await copilotSession.restoreName(server.log);
+  }
   // The client that stored the files may have disconnected.
   else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
   copilotSession.plugins = plugins;

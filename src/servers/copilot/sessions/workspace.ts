@@ -1,127 +1,15 @@
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { join } from "node:path";
 import { HostError } from "../../../base/errors.ts";
 import type { SessionStorage } from "../../../host/host-sessions.ts";
-import { writeFileAtomic } from "../../../io/atomic-write.ts";
-import { confinePath } from "../../../io/confine-path.ts";
+import { noFile, type WorkspaceFileStat, type WorkspaceFiles } from "../../../session/workspace/workspace-files.ts";
 import type { Client } from "../clients/client.ts";
 import { ClientFiles, ClientLog } from "../clients/client-files.ts";
 import type { ServerContext } from "../context.ts";
 import type { CopilotSession } from "./copilot-session.ts";
 
-const maxBytes = 10 * 1024 * 1024;
-
 /** The folder of a session's own files, such as its plan. It may not exist. */
 export function workspacePathOf({ options }: Pick<ServerContext, "options">, sessionId: string): string {
   return join(options.sessionsDirectory, sessionId);
-}
-
-/** The files of a session, on this machine or at its client. They are deleted with the session. */
-export interface SessionWorkspace {
-  readonly path: string;
-  readonly planPath: string;
-  /** Undefined: there is no plan. */
-  readPlan(): Promise<string | undefined>;
-  /** True: the plan is new. */
-  writePlan(content: string): Promise<boolean>;
-  /** False: there was no plan. */
-  deletePlan(): Promise<boolean>;
-  /** The sorted paths of the files, relative to `files`. */
-  list(): Promise<readonly string[]>;
-  /** @throws HostError `WORKSPACE_FILE`. */
-  read(path: string): Promise<string>;
-  /** True: the file is new. @throws HostError `WORKSPACE_FILE`. */
-  write(path: string, content: string): Promise<boolean>;
-}
-
-/** A workspace in a folder of this machine. */
-export class Workspace implements SessionWorkspace {
-  readonly path: string;
-
-  constructor(server: Pick<ServerContext, "options">, sessionId: string) {
-    this.path = workspacePathOf(server, sessionId);
-  }
-
-  get planPath(): string {
-    return join(this.path, "plan.md");
-  }
-
-  async readPlan(): Promise<string | undefined> {
-    try {
-      return await readFile(this.planPath, "utf8");
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  }
-
-  writePlan(content: string): Promise<boolean> {
-    return writeFile(this.planPath, content);
-  }
-
-  async deletePlan(): Promise<boolean> {
-    const wasThere = await exists(this.planPath);
-    await rm(this.planPath, { force: true });
-    return wasThere;
-  }
-
-  async list(): Promise<readonly string[]> {
-    try {
-      const entries = await readdir(this.#files, { recursive: true, withFileTypes: true });
-      const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => relative(this.#files, join(parentPath, name)));
-      return files.map((file) => file.split(sep).join("/")).sort();
-    } catch (error) {
-      if (isMissing(error)) return [];
-      throw error;
-    }
-  }
-
-  async read(path: string): Promise<string> {
-    const file = this.#resolve(path);
-    try {
-      if ((await stat(file)).size > maxBytes) throw new HostError("WORKSPACE_FILE", `${path} is larger than ${maxBytes} bytes.`);
-      return await readFile(file, "utf8");
-    } catch (error) {
-      if (isMissing(error)) throw new HostError("WORKSPACE_FILE", `The workspace has no file ${JSON.stringify(path)}.`);
-      throw error;
-    }
-  }
-
-  write(path: string, content: string): Promise<boolean> {
-    return writeFile(this.#resolve(path), content);
-  }
-
-  get #files(): string {
-    return join(this.path, "files");
-  }
-
-  #resolve(path: string): string {
-    const confined = confinePath(this.#files, path);
-    if (confined.ok) return confined.path;
-    throw new HostError("WORKSPACE_FILE", confined.message);
-  }
-}
-
-async function writeFile(file: string, content: string): Promise<boolean> {
-  const isNew = !(await exists(file));
-  await mkdir(dirname(file), { recursive: true });
-  await writeFileAtomic(file, content);
-  return isNew;
-}
-
-async function exists(file: string): Promise<boolean> {
-  try {
-    await stat(file);
-    return true;
-  } catch {
-    // A file that cannot be accessed cannot be read either.
-    return false;
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return code === "ENOENT" || code === "ENOTDIR";
 }
 
 /** The files of a session at a client. Undefined: the client does not store sessions. */
@@ -131,11 +19,7 @@ export function filesAt(client: Client, sessionId: string): ClientFiles | undefi
 
 /** The storage of a session at a client. */
 export function storageIn(files: ClientFiles): SessionStorage {
-  const workspace = new ClientWorkspace(files);
-  return {
-    log: new ClientLog(files),
-    plan: { read: () => workspace.readPlan(), write: (content) => workspace.writePlan(content) },
-  };
+  return { log: new ClientLog(files), files: new ClientWorkspaceFiles(files) };
 }
 
 /** The storage of an existing session at a client. @throws HostError `SESSION_NOT_FOUND`. */
@@ -155,70 +39,81 @@ export async function removeFiles(client: Client, sessionId: string, open: Copil
 const maxDepthOfFiles = 20;
 
 /** A session's own files in the file system of its client. */
-export class ClientWorkspace implements SessionWorkspace {
+export class ClientWorkspaceFiles implements WorkspaceFiles {
   readonly #files: ClientFiles;
+  readonly #below: readonly string[];
 
-  constructor(files: ClientFiles) {
+  constructor(files: ClientFiles, below: readonly string[] = []) {
     this.#files = files;
+    this.#below = below;
   }
 
-  get path(): string {
-    return this.#files.statePath;
+  get root(): string {
+    return this.#below.length === 0 ? this.#files.statePath : this.#files.path(...this.#below);
   }
 
-  get planPath(): string {
-    return this.#files.path("plan.md");
+  below(name: string): ClientWorkspaceFiles {
+    return new ClientWorkspaceFiles(this.#files, [...this.#below, name]);
   }
 
-  readPlan(): Promise<string | undefined> {
-    return this.#files.read(this.planPath);
+  pathOf(path: string): string {
+    return this.#files.path(...this.#below, ...partsOf(path));
   }
 
-  writePlan(content: string): Promise<boolean> {
-    return this.#write(this.planPath, content);
+  read(path: string): Promise<string | undefined> {
+    return this.#files.read(this.pathOf(path));
   }
 
-  async deletePlan(): Promise<boolean> {
-    const wasThere = await this.#files.exists(this.planPath);
-    if (wasThere) await this.#files.remove(this.planPath);
-    return wasThere;
+  async write(path: string, content: string): Promise<boolean> {
+    const file = this.pathOf(path);
+    const isNew = !(await this.#files.exists(file));
+    if (isNew) await this.#files.makeFolder(this.#folderOf(path));
+    await this.#files.write(file, content);
+    return isNew;
+  }
+
+  makeFolder(path: string): Promise<void> {
+    return this.#files.makeFolder(this.pathOf(path));
+  }
+
+  async remove(path: string, recursive = false): Promise<boolean> {
+    const target = this.pathOf(path);
+    if (!(await this.#files.exists(target)) && (await this.#files.entries(target)).length === 0) return false;
+    if (!recursive && (await this.#files.entries(target)).length > 0)
+      throw new HostError("WORKSPACE_FILE", `${JSON.stringify(path)} is a folder that is not empty. Remove it with recursive: true.`);
+    await this.#files.remove(target);
+    return true;
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    const [source, target] = [this.pathOf(from), this.pathOf(to)];
+    if (!(await this.#files.exists(source))) throw noFile(from);
+    if (await this.#files.exists(target)) throw new HostError("WORKSPACE_FILE", `${JSON.stringify(to)} already exists.`);
+    await this.#files.makeFolder(this.#folderOf(to));
+    await this.#files.rename(source, target);
+  }
+
+  stat(path: string): Promise<WorkspaceFileStat | undefined> {
+    return this.#files.stat(this.pathOf(path));
   }
 
   async list(): Promise<readonly string[]> {
     return (await this.#listIn([])).sort();
   }
 
-  async read(path: string): Promise<string> {
-    const content = await this.#files.read(this.#resolve(path));
-    if (content !== undefined) return content;
-    throw new HostError("WORKSPACE_FILE", `The workspace has no file ${JSON.stringify(path)}.`);
-  }
-
-  async write(path: string, content: string): Promise<boolean> {
-    const parts = partsOf(path);
-    await this.#files.makeFolder(this.#files.path("files", ...parts.slice(0, -1)));
-    return this.#write(this.#resolve(path), content);
-  }
-
   async #listIn(parts: readonly string[]): Promise<string[]> {
     if (parts.length > maxDepthOfFiles) return [];
     const found: string[] = [];
-    for (const { name, isFolder } of await this.#files.entries(this.#files.path("files", ...parts))) {
+    for (const { name, isFolder } of await this.#files.entries(this.#files.path(...this.#below, ...parts))) {
       if (isFolder) found.push(...(await this.#listIn([...parts, name])));
       else found.push([...parts, name].join("/"));
     }
     return found;
   }
 
-  async #write(path: string, content: string): Promise<boolean> {
-    const isNew = !(await this.#files.exists(path));
-    if (isNew) await this.#files.makeFolder(this.#files.statePath);
-    await this.#files.write(path, content);
-    return isNew;
-  }
-
-  #resolve(path: string): string {
-    return this.#files.path("files", ...partsOf(path));
+  #folderOf(path: string): string {
+    const parts = [...this.#below, ...partsOf(path).slice(0, -1)];
+    return parts.length === 0 ? this.#files.statePath : this.#files.path(...parts);
   }
 }
 
