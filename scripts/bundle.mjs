@@ -4,7 +4,7 @@
 //   node scripts/bundle.mjs [--compiled <dir>] [--dist <dir>]
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
-import { basename, extname, join, sep } from "node:path";
+import { basename, dirname, extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { rolldown } from "rolldown";
@@ -69,6 +69,9 @@ const files = [
   { name: "host", of: ["host/create-host.js", "cli/commands/call.js", "cli/commands/list.js"] },
 ];
 
+/** Files of the MCP SDK's server by equal ones of its client. */
+const copiesOfSdk = sdkCopies();
+
 rmSync(dist, { recursive: true, force: true });
 if (given.compiled === undefined) completeBuild();
 for (const plugin of plugins) copyAssets(plugin, join(dist, "plugins"));
@@ -103,7 +106,7 @@ async function bundle() {
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
     external: (id) => isPackage(id) && !inlined.includes(packageOf(id)),
     treeshake: { moduleSideEffects: hasSideEffects },
-    plugins: [lazyPackages(), requiredFiles()],
+    plugins: [lazyPackages(), requiredFiles(), sharedSdkFiles()],
     preserveEntrySignatures: "allow-extension",
     checks: { ineffectiveDynamicImport: false },
   });
@@ -239,8 +242,32 @@ function pluginChunk(id) {
   return plugin && `plugins/${plugin}/modules`;
 }
 
+/**
+ * The client and the server of the MCP SDK each have their own copy of some files, with ajv in one of them. Where the copies are equal but for the hashes in
+ * file names, the server's import the client's.
+ */
+function sharedSdkFiles() {
+  const files = new Map(copiesOfSdk.map(({ server, client }) => [server, client]));
+  return {
+    name: "shared-sdk-files",
+    resolveId: { filter: { id: /^\.\// }, handler: (id, importer) => files.get(join(dirname(importer ?? ""), id)) },
+  };
+}
+
+function sdkCopies() {
+  const [server, client] = ["server", "client"].map((part) => join(root, "node_modules/@modelcontextprotocol", part, "dist"));
+  const ownName = (file) => /^(.+)-[\w-]{8}\.mjs$/.exec(file)?.[1];
+  const textOf = (file) => readFileSync(file, "utf8").replace(/-[\w-]{8}\.mjs/g, ".mjs");
+  return readdirSync(server).flatMap((file) => {
+    const copies = readdirSync(client).filter((other) => ownName(other) !== undefined && ownName(other) === ownName(file));
+    const copy = copies.find((other) => textOf(join(client, other)) === textOf(join(server, file)));
+    return copy === undefined ? [] : [{ server: join(server, file), client: join(client, copy) }];
+  });
+}
+
 /** The SDK of MCP is in files of its own, which hold no module of this package. */
 function packageChunk(id) {
+  if (copiesOfSdk.some(({ client }) => client === id)) return "mcp-sdk-shared";
   const sdk = /^@modelcontextprotocol\/(.*)/.exec(installedName(id) ?? "");
   return sdk ? `mcp-sdk-${sdk[1]}` : undefined;
 }

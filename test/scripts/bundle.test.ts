@@ -244,6 +244,12 @@ test("a package that is part of the build is loaded by the first call of its fun
   expect(called.stdout).toBe("Done.\n");
 });
 
+test("what the client and the server of the MCP SDK both contain is in the package once", () => {
+  const chunks = readdirSync(join(dist, "chunks")).filter((file) => file.endsWith(".js"));
+  const holders = chunks.filter((file) => readFileSync(join(dist, "chunks", file), "utf8").includes("must NOT have additional properties"));
+  expect(holders).toHaveLength(1);
+});
+
 test("what shows whether a file is a script is loaded for files that may be one", async () => {
   const project = writeSkill("script", "console.log('A script for people.');\n");
   const { loaded, stdout } = await loadedBy(project, "list", "--json");
