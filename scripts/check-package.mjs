@@ -22,13 +22,16 @@ function expectEqual(title, actual, expected) {
 
 // What users download beside the package itself; npm's own libraries are part of it. Raise it only with a reason.
 const mostMegabytes = 60;
+const mostFiles = 3_500;
 const mostPackedBytes = 1.2e6;
 
 /** Says how large the dependencies are, the largest by name, and fails when they have grown too large. */
 function measureInstalled(folder) {
   const sizes = new Map();
+  let files = 0;
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
+    files += 1;
     const file = join(entry.parentPath, entry.name);
     const name = file
       .slice(folder.length + 1)
@@ -46,6 +49,8 @@ function measureInstalled(folder) {
     `installed: ${sizes.size} dependencies of ${megabytes(all)} MB, ${mostMegabytes} at most; skillhost itself ${megabytes(own)} MB`,
   );
   console.log(`  ${largest.map(([name, size]) => `${name} ${megabytes(size)}`).join(", ")}`);
+  console.log(`  ${files} files with skillhost itself, ${mostFiles} at most`);
+  if (files > mostFiles) throw new Error(`An installation has more than ${mostFiles} files.`);
   if (all > mostMegabytes * 1024 * 1024) throw new Error(`The dependencies are over ${mostMegabytes} MB.`);
 }
 
