@@ -5,7 +5,7 @@ export type { Logger, LogLevel } from "./base/logger.ts";
 export * from "./define.ts";
 export type { SkillPermissions } from "./formats/skills/skill-manifest.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
-export type { HeldSkillTool, Host, HostEvents, SkillInfo } from "./host/host.ts";
+export type { HeldSkillTool, Host, HostCallOptions, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
 export type { ForkSessionOptions, ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
 export { createHost } from "./host/load-host.ts";

@@ -3,7 +3,9 @@ import { extname } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
+import { isRecord } from "../base/json.ts";
 import { packageVersion } from "../base/package-root.ts";
+import { type FieldReaders, mustBe, readCallback, readFields, readText, readTexts } from "../base/read-fields.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import { PluginHost } from "../plugin-host/plugin-host.ts";
@@ -17,13 +19,14 @@ import { providedModules } from "../skills/load/tool-module.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type RootsLease, SkillStore } from "../skills/store/skill-store.ts";
+import type { CallResult } from "../tools/tool.ts";
 import { createFileApprovals } from "../trust/approvals.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
 import { describeSkills, packagesIn } from "./describe-skills.ts";
 import { DiagnosticFeed, HostProblems } from "./diagnostic-feed.ts";
 import { type Explanation, explainName } from "./explain.ts";
-import type { ConnectServersOptions, Host, HostEvents, SkillInfo } from "./host.ts";
+import type { ConnectServersOptions, Host, HostCallOptions, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
 import { HostedServers, type SignInOptions } from "./host-servers.ts";
 import { type ForkSessionOptions, HostSessions, type ResumeOptions, type SessionInfo, type SessionOpening } from "./host-sessions.ts";
@@ -166,6 +169,21 @@ class SkillHost implements Host {
   async createSession(options: SessionOptions = {}, opening: SessionOpening = {}): Promise<Session> {
     this.#assertOpen();
     return this.#sessions.create(options, opening);
+  }
+
+  async callTool(name: string, args?: unknown, options: HostCallOptions = {}): Promise<CallResult> {
+    this.#assertOpen();
+    const { allow, signal, onProgress, ...given } = readFields(options, "options of a call", "HOST_CALL", callReaders);
+    signal?.throwIfAborted();
+    // The caller is a program: a long result goes to it as it is, and nothing of the call is kept.
+    const ofCall = { persist: false, largeOutput: { enabled: false }, permissions: { allow: allow ?? [] } } as const;
+    const session = await this.createSession({ ...given, ...ofCall });
+    try {
+      await session.ready(signal);
+      return await session.callTool(name, args, { ...(signal && { signal }), ...(onProgress && { onProgress }) });
+    } finally {
+      await session.disconnect();
+    }
   }
 
   async resumeSession(sessionId: string, changes: ResumeOptions = {}, opening: SessionOpening = {}): Promise<Session> {
@@ -388,3 +406,12 @@ class PluginUpdates {
 function areEqual(some: readonly unknown[], others: readonly unknown[]): boolean {
   return some.length === others.length && some.every((item, index) => item === others[index]);
 }
+
+const callReaders: FieldReaders<HostCallOptions> = {
+  allow: readTexts,
+  signal: (value, path) => (value instanceof AbortSignal ? value : mustBe(path, "an AbortSignal")),
+  onProgress: readCallback,
+  onPermissionRequest: readCallback,
+  workingDirectory: readText,
+  context: (value, path) => (isRecord(value) ? value : mustBe(path, "an object")),
+};

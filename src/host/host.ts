@@ -2,10 +2,12 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { PluginsChange } from "../plugin-host/plugin-reloads.ts";
+import type { ProgressListener } from "../session/calls/tool-call.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import type { SkillPackage, SkillPrompt, SkillsChange } from "../skills/skill.ts";
+import type { CallResult } from "../tools/tool.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
 import type { Explanation } from "./explain.ts";
@@ -64,6 +66,15 @@ export interface HostEvents {
   diagnostic: Diagnostic;
 }
 
+/** Options of one call without a session of the caller. */
+export interface HostCallOptions extends Pick<SessionOptions, "context" | "onPermissionRequest" | "workingDirectory"> {
+  /** Rules of calls that are allowed, as in `permissions.allow`: often just the tool's name. Others are asked about, or denied. */
+  readonly allow?: readonly string[] | undefined;
+  /** Cancels the call. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ProgressListener | undefined;
+}
+
 export interface ConnectServersOptions {
   readonly signal?: AbortSignal | undefined;
   readonly timeout?: number | undefined;
@@ -90,6 +101,13 @@ export interface Host extends AsyncDisposable {
    * `SESSION_STORE` when `persist` is true and the folder cannot be written.
    */
   createSession(options?: SessionOptions, opening?: SessionOpening): Promise<Session>;
+  /**
+   * Calls one tool, by its name or as `server/tool`, in a session of its own that ends with the call: through hooks, checks and
+   * permission like any other. Failures are results. For several calls, create a session.
+   * @throws HostError `HOST_CALL` for an option that is unknown or of the wrong type; `PERMISSION_RULE`, `HOST_CLOSED`; the signal's
+   * reason when it fires before the call begins.
+   */
+  callTool(name: string, args?: unknown, options?: HostCallOptions): Promise<CallResult>;
   /**
    * Resumes a session with its history and its former options, except those in `changes`. Functions and tools of the program are
    * not stored, so pass them again; nor are options that may contain a secret, such as `provider`, except by the host that had the
