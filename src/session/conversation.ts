@@ -3,7 +3,7 @@ import type { Asks } from "../tools/tool.ts";
 import type { RecordedEvent } from "./history/events.ts";
 import type { SessionRuntime } from "./session-runtime.ts";
 import { askAbout, type Compaction, type ContextUse, summarize } from "./turns/compaction.ts";
-import type { QueuedCommand, QueuedPrompt } from "./turns/message-queue.ts";
+import type { QueueChange, QueuedCommand, QueuedPrompt, SendOptions } from "./turns/message-queue.ts";
 
 export type { Compaction, ContextUse, QueuedPrompt };
 
@@ -111,6 +111,34 @@ export class SessionConversation {
   /** Takes one back that waits; the newest unless another is named. False: it does not wait any more. */
   unqueue(messageId?: string): boolean {
     return this.#host.turns.unqueue(messageId);
+  }
+
+  /** Sends a message whose turn begins at a position in the queue. @throws HostError as `Session.send`. */
+  insert(options: SendOptions, position: number): string {
+    this.#host.assertOpen();
+    return this.#host.turns.send(options, position);
+  }
+
+  /** Changes an item that waits. @returns whether something changed. Undefined: no message or command with this id waits. */
+  changeQueued(id: string, change: QueueChange): boolean | undefined {
+    this.#host.assertOpen();
+    return this.#host.turns.changeQueued(id, change);
+  }
+
+  /** Queues an item once more, after itself. @returns the id of the copy. Undefined: no message or command with this id waits. */
+  duplicateQueued(id: string): string | undefined {
+    this.#host.assertOpen();
+    return this.#host.turns.duplicateQueued(id);
+  }
+
+  /** Whether queued messages wait although no turn runs. Steering messages reach a running turn all the same. */
+  get isPaused(): boolean {
+    return this.#host.turns.isPaused;
+  }
+
+  pause(isPaused: boolean): void {
+    this.#host.assertOpen();
+    this.#host.turns.pause(isPaused);
   }
 
   /** Has the session's model write something apart from the conversation, as MCP's `sampling/createMessage` asks. */

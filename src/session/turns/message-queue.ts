@@ -27,14 +27,28 @@ export interface QueuedMessage {
  */
 export type QueuedCommand = (signal: AbortSignal) => Promise<"done" | "hold" | "message">;
 
+/** One change of an item in the queue: its position among the listed ones, its text, or that the running turn takes it in. */
+export interface QueueChange {
+  readonly position?: number;
+  readonly prompt?: string;
+  readonly isSteering?: true;
+}
+
 /** A message that waits, as others see it. */
 export interface QueuedPrompt extends Pick<QueuedMessage, "id" | "prompt" | "isSteering" | "source"> {
   readonly kind: "message" | "command";
 }
 
-/** The messages that wait, in the order they came. */
+/** Whether users see the item as one of the queue. Steering messages are part of the running turn. */
+export function isListed({ isSteering, source }: Pick<QueuedPrompt, "isSteering" | "source">): boolean {
+  return !isSteering && source === undefined;
+}
+
+/** The messages that wait, in the order in which their turns begin. */
 export class MessageQueue {
   #waiting: QueuedMessage[] = [];
+  /** No turn begins. */
+  isPaused = false;
   /** Commands wait for the next request. */
   #holdsCommands = false;
   readonly #changed: () => void;
@@ -49,6 +63,7 @@ export class MessageQueue {
   }
 
   get #next(): number {
+    if (this.isPaused) return -1;
     return this.#holdsCommands ? this.#waiting.findIndex(({ command }) => command === undefined) : this.#waiting.length === 0 ? -1 : 0;
   }
 
@@ -79,6 +94,45 @@ export class MessageQueue {
     this.#holdsCommands = false;
     this.#waiting.push(message);
     this.#changed();
+  }
+
+  /** A listed item. Undefined: it does not wait, or is not listed. */
+  find(id: string): QueuedMessage | undefined {
+    return this.#waiting.find((message) => message.id === id && isListed(message));
+  }
+
+  /** Adds an item at a position among the listed ones; a position beyond an end is that end. */
+  insert(message: QueuedMessage, position: number): void {
+    this.#holdsCommands = false;
+    this.#place(message, position);
+    this.#changed();
+  }
+
+  /** Moves a listed item to a position among the listed ones. False: it is there already. */
+  move(message: QueuedMessage, position: number): boolean {
+    const before = this.#waiting;
+    this.#waiting = before.filter((other) => other !== message);
+    this.#place(message, position);
+    const isMoved = this.#waiting.some((other, index) => other !== before[index]);
+    if (isMoved) this.#changed();
+    return isMoved;
+  }
+
+  replace(message: QueuedMessage, change: Partial<Pick<QueuedMessage, "prompt" | "isSteering" | "delivery">>): void {
+    this.#waiting = this.#waiting.map((other) => (other === message ? { ...message, ...change } : other));
+    this.#changed();
+  }
+
+  /** Adds a listed item once more, after itself. */
+  duplicate(message: QueuedMessage, id: string): void {
+    this.#waiting.splice(this.#waiting.indexOf(message) + 1, 0, { ...message, id });
+    this.#changed();
+  }
+
+  #place(message: QueuedMessage, position: number): void {
+    const listed = this.#waiting.filter(isListed);
+    const next = listed[Math.max(0, position)];
+    this.#waiting.splice(next === undefined ? this.#waiting.length : this.#waiting.indexOf(next), 0, message);
   }
 
   /** The next message, which then begins a turn. */

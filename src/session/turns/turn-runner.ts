@@ -8,6 +8,7 @@ import type { SessionEventData } from "../history/event-types.ts";
 import type { Compactor } from "./compaction.ts";
 import {
   type MessageQueue,
+  type QueueChange,
   type QueuedCommand,
   type QueuedMessage,
   type QueuedPrompt,
@@ -77,6 +78,40 @@ export class TurnRunner {
     return removed !== undefined;
   }
 
+  /** Changes a listed item of the queue. Undefined: no such item waits. */
+  changeQueued(id: string, change: QueueChange): boolean | undefined {
+    const message = this.#queue.find(id);
+    if (message === undefined) return undefined;
+    if (change.position !== undefined) return this.#queue.move(message, change.position);
+    if (change.prompt !== undefined) {
+      const isChanged = message.command === undefined && message.prompt !== change.prompt;
+      if (isChanged) this.#queue.replace(message, { prompt: change.prompt });
+      return isChanged;
+    }
+    const canSteer = message.command === undefined && this.#current !== undefined;
+    if (canSteer) this.#queue.replace(message, { isSteering: true, delivery: "steering" });
+    return canSteer;
+  }
+
+  /** Adds a listed item once more, after itself. @returns the id of the copy. Undefined: no such item waits. */
+  duplicateQueued(id: string): string | undefined {
+    const message = this.#queue.find(id);
+    if (message === undefined) return undefined;
+    const copy = randomUUID();
+    this.#queue.duplicate(message, copy);
+    return copy;
+  }
+
+  get isPaused(): boolean {
+    return this.#queue.isPaused;
+  }
+
+  /** While paused, messages wait; the running turn continues and takes steering messages. */
+  pause(isPaused: boolean): void {
+    this.#queue.isPaused = isPaused;
+    if (!isPaused && this.#queue.hasNext) this.#resume();
+  }
+
   /** Takes a command, which is done when its turn comes. @returns its id. */
   enqueue(prompt: string, command: QueuedCommand): string {
     const delivery = this.isBusy ? "queued" : "idle";
@@ -95,8 +130,8 @@ export class TurnRunner {
   }
 
   /** Takes a message and gives its id; its turn begins later. @throws HostError as `Session.send` says. */
-  send(options: SendOptions | string): string {
-    return this.#accept(options, undefined);
+  send(options: SendOptions | string, position?: number): string {
+    return this.#accept(options, undefined, false, position);
   }
 
   /** Takes a message, and gives what its turn comes to, with its parts as events. @throws HostError as `Session.send` says. */
@@ -168,7 +203,7 @@ export class TurnRunner {
     await this.#driving;
   }
 
-  #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined, streams = false): string {
+  #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined, streams = false, position?: number): string {
     const { prompt, attachments, mode, requestHeaders, source } = readSendOptions(options);
     this.#agent.begin();
     const isSteering = mode === "immediate" && this.isBusy;
@@ -183,7 +218,7 @@ export class TurnRunner {
       delivery: isSteering ? "steering" : this.isBusy ? "queued" : "idle",
     };
     if (settle !== undefined) this.#waiting.set(message.id, settle);
-    this.#add(message);
+    this.#add(message, position);
     return message.id;
   }
 
@@ -192,10 +227,11 @@ export class TurnRunner {
     return { workingDirectory, additionalDirectories: turn.additionalDirectories };
   }
 
-  #add(message: QueuedMessage): void {
+  #add(message: QueuedMessage, position: number = Number.POSITIVE_INFINITY): void {
     // Begun before the queue announces its change: a listener may send the next message at once.
     this.#resume();
-    this.#queue.add(message);
+    if (position === Number.POSITIVE_INFINITY) this.#queue.add(message);
+    else this.#queue.insert(message, position);
   }
 
   #resume(): void {

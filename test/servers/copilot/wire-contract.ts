@@ -82,6 +82,7 @@ const beyond: Readonly<Record<string, readonly string[]>> = {
   "mcp.oauth_required": ["data.authorizationUrl", "data.redirectUrl"],
   "session.mcp.list": ["servers.*.transport"],
   "session.queue.pendingItems": ["items.*.messageId"],
+  "session.queue.snapshot": ["items.*.messageId"],
   "tools.list": ["tools.*.source", "tools.*.deferred", "tools.*.signature"],
   "mcp.config.list": ["servers.*.oauth"],
 };

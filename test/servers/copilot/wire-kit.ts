@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -123,14 +123,15 @@ export class TestClient {
   readonly lifecycle: { readonly type: string; readonly sessionId: string }[] = [];
   readonly closed: Promise<void>;
   readonly #waiting = new Set<() => void>();
-  readonly #violations: Set<string>;
+  /** Undefined: no server sends to this client, only a test. */
+  readonly #violations: Set<string> | undefined;
 
-  constructor(toServer: PassThrough, fromServer: PassThrough, violations: Set<string> = new Set()) {
+  constructor(toServer: PassThrough, fromServer: PassThrough, violations?: Set<string>) {
     this.toServer = toServer;
     this.#violations = violations;
     this.connection = createMessageConnection(new StreamMessageReader(fromServer), new StreamMessageWriter(toServer));
     this.connection.onNotification("session.event", (received: { sessionId: string; event: RecordedEvent }) => {
-      this.#note(loadContract()?.event(received.event));
+      this.#checkEvent(received.event);
       this.events.push(received);
       for (const look of [...this.#waiting]) look();
     });
@@ -144,12 +145,23 @@ export class TestClient {
 
   async request(method: string, params: object = {}): Promise<Json> {
     const result = await this.connection.sendRequest(method, params);
+    this.#record({ method, result });
     this.#note(loadContract()?.result(method, result));
     return result;
   }
 
+  #record(frame: object): void {
+    if (frameFolder === undefined || this.#violations === undefined) return;
+    appendFileSync(join(frameFolder, `${process.pid}.jsonl`), `${JSON.stringify(frame)}\n`);
+  }
+
+  #checkEvent(event: RecordedEvent): void {
+    this.#record({ event });
+    this.#note(loadContract()?.event(event));
+  }
+
   #note(violation: string | undefined): void {
-    if (violation !== undefined) this.#violations.add(violation);
+    if (violation !== undefined) this.#violations?.add(violation);
   }
 
   /** The message of the error that a request comes to. */
@@ -166,6 +178,7 @@ export class TestClient {
 
   answers(method: string, handler: (params: Json) => unknown): void {
     this.connection.onRequest(method, (params: Json) => {
+      this.#record({ method, params });
       this.#note(loadContract()?.request(method, params));
       return handler(params);
     });
@@ -215,7 +228,7 @@ export class TestClient {
   /** Answers every permission, and calls of tools by name. */
   serve(tools: Readonly<Record<string, (args: Json) => unknown>> = {}): void {
     this.connection.onNotification("session.event", (received: { sessionId: string; event: RecordedEvent }) => {
-      this.#note(loadContract()?.event(received.event));
+      this.#checkEvent(received.event);
       this.events.push(received);
       for (const look of [...this.#waiting]) look();
       void this.#answer(received.sessionId, received.event, tools);
@@ -239,6 +252,9 @@ export class TestClient {
     this.connection.dispose();
   }
 }
+
+/** The folder in which `npm run test:interop` collects all messages, for the readers of other languages. */
+const frameFolder = process.env["SKILLHOST_TEST_FRAMES"];
 
 export const minimal = {
   toolFilterPrecedence: "excluded",

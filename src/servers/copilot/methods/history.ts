@@ -1,12 +1,11 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
-import type { QueuedPrompt } from "../../../session/conversation.ts";
 import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
-/** The conversation of a session: rewind, compaction and the queue of messages. */
+/** The conversation of a session: rewind and compaction. */
 export const history: MethodFamily = {
   async "session.history.truncate"(call) {
     const session = sessionOf(call);
@@ -68,41 +67,9 @@ export const history: MethodFamily = {
     const { messagesCleared } = sessionOf(call).session.conversation.clear(call.params.text("prompt"));
     return { messagesCleared };
   },
-  "session.queue.pendingItems"(call) {
-    const session = sessionOf(call);
-    const { queued } = session.session.conversation;
-    const items = queued.filter(isAddressable);
-    const agentMode = session.mode;
-    return {
-      items: items.map(({ id, prompt, kind }) => ({
-        id,
-        ...(kind === "message" && { messageId: id }),
-        kind,
-        displayText: prompt,
-        agentMode,
-      })),
-      steeringMessages: queued.filter(({ isSteering }) => isSteering).map(({ prompt }) => prompt),
-    };
-  },
-  "session.queue.hasPending": (call) => ({ hasPending: sessionOf(call).session.conversation.queued.length > 0 }),
-  "session.queue.removeMostRecent": (call) => ({ removed: sessionOf(call).session.conversation.unqueue() }),
-  "session.queue.removeAt"(call) {
-    const { conversation } = sessionOf(call).session;
-    const id = call.params.text("id");
-    return { removed: conversation.queued.some((item) => item.id === id && isAddressable(item)) && conversation.unqueue(id) };
-  },
-  "session.queue.clear"(call) {
-    const { conversation } = sessionOf(call).session;
-    for (const { id } of conversation.queued) conversation.unqueue(id);
-  },
 };
 
 const noFiles = "file-change-tracking-disabled";
-
-/** Whether clients see the item as one of its own. Steering messages are part of the running turn. */
-function isAddressable({ isSteering, source }: QueuedPrompt): boolean {
-  return !isSteering && source === undefined;
-}
 
 function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);

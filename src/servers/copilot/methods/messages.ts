@@ -77,7 +77,7 @@ async function chooseMode({ params }: Call, { mode, session }: CopilotSession): 
   if (next !== mode) await session.update({ agentMode: next });
 }
 
-function toMessage(params: Params): SendOptions {
+export function toMessage(params: Params): SendOptions {
   const mode = params.optionalText("mode");
   const headers = params.optionalRecord("requestHeaders");
   const source = params.optionalText("source");

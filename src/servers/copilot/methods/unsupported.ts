@@ -60,20 +60,9 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.mcp.registerExternalClient",
     "session.mcp.unregisterExternalClient",
   ],
-  "messages wait in one queue that is processed in order; abort clears it.": [
-    "session.queue.beginDeferredIdleDrain",
+  "the runtime itself delivers notifications and decides when a session is idle.": [
     "session.queue.consumeSystemNotifications",
     "session.queue.deferSessionIdle",
-    "session.queue.duplicateAt",
-    "session.queue.enqueueResumePending",
-    "session.queue.finishDeferredIdleDrain",
-    "session.queue.insertAt",
-    "session.queue.moveItem",
-    "session.queue.process",
-    "session.queue.sendNow",
-    "session.queue.setDrainPaused",
-    "session.queue.snapshot",
-    "session.queue.updateText",
   ],
   "sessions run only on this machine.": [
     "session.remote.enable",
