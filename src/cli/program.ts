@@ -58,6 +58,7 @@ export function createProgram(choose: Choose): Command {
     .description("Runs agent skills and their tools, and reloads them when you save.")
     .version(packageVersion, "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
+    .commandsGroup("More:")
     .helpCommand("help [command]", "show help for a command")
     .option("--skills <dir>", "skill folders, or folders that contain them; repeatable (default: ./skills)", collect)
     .option("--config <file>", "configuration file (default: the nearest skillhost.json, or package.json with a skillhost key)")
@@ -69,6 +70,15 @@ export function createProgram(choose: Choose): Command {
     .addOption(new Option("--log-level <level>", "log level (default: error)").choices(logLevels))
     .option("--log-file <file>", "append the log to a file (default: stderr)")
     // start.ts handles --headless before this module is loaded.
+    .addHelpText(
+      "after",
+      `
+Examples:
+  skillhost new skill weather            a skill with a tool and a test
+  skillhost dev                          loads the skills, and each save at once
+  skillhost call get_weather --city Oslo
+  skillhost mcp                          serves them to Claude, VS Code and others`,
+    )
     .addHelpText("after", "\nTo serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.");
   addServerCommands(program, choose);
   addRunCommands(program, choose);
@@ -78,7 +88,35 @@ export function createProgram(choose: Choose): Command {
   addPackageCommands(program, choose);
   addTrustCommands(program, choose);
   addCompletionCommand(program, choose);
+  arrange(program);
   return program;
+}
+
+const helpGroups: Readonly<Record<string, readonly string[]>> = {
+  "Write and use skills:": ["dev", "new", "list", "show", "explain", "check", "call", "run", "agent"],
+  "Serve and connect:": ["mcp", "approve", "login", "logout", "doctor"],
+  "Install and publish:": ["add", "remove", "update", "lock", "verify", "ci", "pack", "publish"],
+  "Trust:": ["trust", "sign", "keys"],
+  "More:": ["completion"],
+};
+
+/** What people type who know other tools. */
+const aliases: Readonly<Record<string, readonly string[]>> = {
+  mcp: ["serve"],
+  list: ["ls"],
+  check: ["validate"],
+  add: ["i", "install"],
+  remove: ["rm", "uninstall"],
+  update: ["upgrade"],
+};
+
+/** Puts the commands of the help into groups, and gives them their other names. */
+function arrange(program: Command): void {
+  const groups = new Map(Object.entries(helpGroups).flatMap(([heading, names]) => names.map((name) => [name, heading] as const)));
+  for (const command of program.commands) {
+    command.helpGroup(groups.get(command.name()) ?? "More:").aliases([...(aliases[command.name()] ?? [])]);
+    for (const child of command.commands) child.aliases([...(aliases[child.name()] ?? [])]);
+  }
 }
 
 function addServerCommands(program: Command, choose: Choose): void {
@@ -117,7 +155,6 @@ function addMcpCommand(program: Command, choose: Choose): void {
   withFilters(
     program
       .command("mcp")
-      .alias("serve")
       .summary("serve skills to MCP clients")
       .description("Serves the tools, prompts and resources of the skills to MCP clients, and notifies them of changes.")
       .option("--http [port]", "over HTTP instead of stdin and stdout (default port: 3333)", port)
@@ -296,7 +333,8 @@ function milliseconds(value: string): number {
 
 function configure(command: Command, io: CliIo, json: boolean): void {
   command.exitOverride();
-  command.configureHelp({ showGlobalOptions: true });
+  // Options and other names of commands are in the help of each.
+  command.configureHelp({ showGlobalOptions: true, subcommandTerm });
   command.configureOutput({
     writeOut: (text) => io.stdout.write(text),
     writeErr: (text) => (json ? undefined : io.stderr.write(text)),
@@ -501,4 +539,12 @@ function addKeyCommands(keys: Command, choose: Choose): void {
     .description("print a public key, for others to trust")
     .argument("[key]", "the key's id or name; required if you have several")
     .action((key: string | undefined) => choose("keys export", async (context) => (await load()).exportKey(context, key)));
+}
+
+function subcommandTerm(command: Command): string {
+  const words = command.registeredArguments.map((argument) => {
+    const name = argument.name() + (argument.variadic ? "..." : "");
+    return argument.required ? `<${name}>` : `[${name}]`;
+  });
+  return [command.name(), ...words].join(" ");
 }

@@ -30,6 +30,7 @@ function leaves(command: Command, names: readonly string[] = []): readonly strin
  * running it, and reports that; `neither`: it does not concern code of the project.
  */
 const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither", argv: string]>> = {
+  completion: ["neither", "completion bash"],
   dev: ["asks", "dev --watch never"],
   call: ["asks", "call evil {} --yes"],
   mcp: ["asks", "mcp --yes"],

@@ -12,71 +12,92 @@ test("--help lists the commands", async () => {
     Runs agent skills and their tools, and reloads them when you save.
 
     Options:
-      -V, --version                    print the version
-      --skills <dir>                   skill folders, or folders that contain them;
-                                       repeatable (default: ./skills)
-      --config <file>                  configuration file (default: the nearest
-                                       skillhost.json, or package.json with a
-                                       skillhost key)
-      --mcp-config <file>              file that configures MCP servers, such as
-                                       .mcp.json; repeatable
-      --trust                          trust this project for this run, so that its
-                                       code may run (default: SKILLHOST_TRUST)
-      --json                           print only JSON to stdout
-      --quiet                          print only the answer and errors
-      --no-color                       print without colours
-      --log-level <level>              log level (default: error) (choices: "error",
-                                       "warning", "info", "debug")
-      --log-file <file>                append the log to a file (default: stderr)
-      -h, --help                       show help
+      -V, --version          print the version
+      --skills <dir>         skill folders, or folders that contain them; repeatable
+                             (default: ./skills)
+      --config <file>        configuration file (default: the nearest
+                             skillhost.json, or package.json with a skillhost key)
+      --mcp-config <file>    file that configures MCP servers, such as .mcp.json;
+                             repeatable
+      --trust                trust this project for this run, so that its code may
+                             run (default: SKILLHOST_TRUST)
+      --json                 print only JSON to stdout
+      --quiet                print only the answer and errors
+      --no-color             print without colours
+      --log-level <level>    log level (default: error) (choices: "error",
+                             "warning", "info", "debug")
+      --log-file <file>      append the log to a file (default: stderr)
+      -h, --help             show help
 
-    Commands:
-      dev [options] [dir...]           load skills, watch them and print each change
-      call [options] <tool> [args...]  call a tool once
-      mcp|serve [options]              serve skills to MCP clients
-      approve [options] <name> [tool]  show which definitions of an MCP server or
-                                       skill changed since they were approved, and
-                                       approve them
-      login [options] <server>         sign in to a remote MCP server
-      logout <server>                  sign out of a remote MCP server
-      run [options] <prompt>           run a prompt with any model
-      agent [options] <prompt>         run a prompt with GitHub's Copilot language
-                                       server
-      list                             list skills, tools and MCP servers, with
-                                       their problems
-      explain [options] <name>         show which skill provides a tool or skill
-                                       name, and what it overrides
-      show [options] <name>            show what a tool takes and returns, or what a
-                                       skill contains
-      check [options] [dir...]         find problems in skills and suggest
-                                       improvements, without running code
-      doctor [options]                 find problems of this machine and
-                                       configuration
-      new                              create a skill, tool or plugin from a
-                                       template, with a test
-      add [options] <package...>       install skills from npm packages or folders
-      remove [options] <package...>    uninstall skill packages
-      update [options] [package...]    install newer versions, and show how their
-                                       tools changed
-      lock [options]                   record the versions, files and tools of all
-                                       skills
-      verify [options]                 compare all skill files with
-                                       skillhost-lock.json
-      ci                               install exactly what the lock files say
-      pack [options] [folder]          create an npm package of skills
-      publish [options] [folder]       publish skills to the npm registry
-      sign [options] <skill>           sign a skill so that others can verify that
-                                       it is unchanged
-      trust                            manage the folders whose code may run
-      keys                             manage signing keys: yours, and the ones you
-                                       trust
-      completion <shell>               print a script that completes commands,
-                                       options and names in a shell
-      help [command]                   show help for a command
+    Write and use skills:
+      dev [dir...]           load skills, watch them and print each change
+      call <tool> [args...]  call a tool once
+      run <prompt>           run a prompt with any model
+      agent <prompt>         run a prompt with GitHub's Copilot language server
+      list                   list skills, tools and MCP servers, with their problems
+      explain <name>         show which skill provides a tool or skill name, and
+                             what it overrides
+      show <name>            show what a tool takes and returns, or what a skill
+                             contains
+      check [dir...]         find problems in skills and suggest improvements,
+                             without running code
+      new                    create a skill, tool or plugin from a template, with a
+                             test
+
+    Serve and connect:
+      mcp                    serve skills to MCP clients
+      approve <name> [tool]  show which definitions of an MCP server or skill
+                             changed since they were approved, and approve them
+      login <server>         sign in to a remote MCP server
+      logout <server>        sign out of a remote MCP server
+      doctor                 find problems of this machine and configuration
+
+    Install and publish:
+      add <package...>       install skills from npm packages or folders
+      remove <package...>    uninstall skill packages
+      update [package...]    install newer versions, and show how their tools
+                             changed
+      lock                   record the versions, files and tools of all skills
+      verify                 compare all skill files with skillhost-lock.json
+      ci                     install exactly what the lock files say
+      pack [folder]          create an npm package of skills
+      publish [folder]       publish skills to the npm registry
+
+    Trust:
+      sign <skill>           sign a skill so that others can verify that it is
+                             unchanged
+      trust                  manage the folders whose code may run
+      keys                   manage signing keys: yours, and the ones you trust
+
+    More:
+      completion <shell>     print a script that completes commands, options and
+                             names in a shell
+      help [command]         show help for a command
+
+    Examples:
+      skillhost new skill weather            a skill with a tool and a test
+      skillhost dev                          loads the skills, and each save at once
+      skillhost call get_weather --city Oslo
+      skillhost mcp                          serves them to Claude, VS Code and others
 
     To serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.
     "
   `);
+});
+
+test.each([
+  ["ls", "list"],
+  ["validate", "check"],
+  ["serve", "mcp"],
+  ["i", "add"],
+  ["install", "add"],
+  ["rm", "remove"],
+  ["uninstall", "remove"],
+  ["upgrade", "update"],
+])("%s is another name of %s", async (alias, name) => {
+  const [ofAlias, ofName] = await Promise.all([runCli([alias, "--help"]), runCli([name, "--help"])]);
+  expect(ofAlias).toEqual(ofName);
+  expect(ofName.stdout).toContain(`skillhost ${name}`);
 });
 
 test("the help of a command shows its usage and the global options", async () => {
@@ -128,7 +149,7 @@ test("wrong usage exits with 2 and prints the problem and a remedy to stderr onl
   expect(unknownCommand).toEqual({
     code: 2,
     stdout: "",
-    stderr: `error: unknown command 'lst'\n(Did you mean list?)\nRun "skillhost --help" for usage.\n`,
+    stderr: `error: unknown command 'lst'\n(Did you mean one of list, ls?)\nRun "skillhost --help" for usage.\n`,
   });
   const unknownOption = await runCli(["dev", "--wach", "never"]);
   expect(unknownOption.code).toBe(2);

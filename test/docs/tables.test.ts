@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { createProgram } from "../../src/cli/program.ts";
 import { runCli, workplace } from "../cli/run-cli.ts";
 import { fieldsOf } from "./declared-fields.ts";
 
@@ -85,12 +86,12 @@ test("the page about the command line names each key of a configuration", async 
 
 test("the page about the command line names each command and option of the program", async () => {
   const text = page("command-line.md");
-  const commands = await commandsIn([]);
+  const commands = commandsIn([]);
   expect(commands).toContain("mcp");
   const optionsHere = await optionsOf([]);
   expect(missing(optionsHere, words(section(text, "## Options of every command")))).toEqual([]);
   for (const command of commands) {
-    const parts = await commandsIn([command]);
+    const parts = commandsIn([command]);
     const own = (await Promise.all(parts.length > 0 ? parts.map((part) => optionsOf([command, part])) : [optionsOf([command])])).flat();
     expect(words(text), command).toContain(command);
     const heading = headingOf(text, command);
@@ -100,9 +101,10 @@ test("the page about the command line names each command and option of the progr
 
 const help = async (command: readonly string[]): Promise<string> => (await runCli([...command, "--help"])).stdout;
 
-async function commandsIn(command: readonly string[]): Promise<readonly string[]> {
-  const [, list = ""] = (await help(command)).split("\nCommands:\n");
-  return [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name!).filter((name) => name !== "help");
+function commandsIn(path: readonly string[]): readonly string[] {
+  let command = createProgram(() => {});
+  for (const name of path) command = command.commands.find((child) => child.name() === name)!;
+  return command.commands.map((child) => child.name());
 }
 
 /** The options of a command, without the options of the program, which the help lists separately. */
