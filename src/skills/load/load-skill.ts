@@ -142,7 +142,7 @@ async function stageSkill(
   if (recalled !== undefined) options.seen(recalled.file, nothingRead, recalled.stats, recalled.digest);
   const text = recalled?.text ?? readSkill(folder, options.seen, extensions, options.guard, shown);
   if (text === undefined) return { kind: "absent" };
-  const files = new Set([...text.files, ...(admission?.files ?? [])]);
+  const files = admission === undefined ? text.files : new Set([...text.files, ...admission.files]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
@@ -150,7 +150,8 @@ async function stageSkill(
   const found = recalled === undefined ? listEntries(folder, text, extensions, { refused, view: shown }) : noEntries;
   const listed = text.manifest === undefined ? await withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
   const generation = (options.lastGeneration ?? 0) + 1;
-  const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
+  const real = realPathOf(folder);
+  const identity = sourceIdentity(folder, { signedBy: signerOf(admission), real });
   const permissions = text.manifest?.permissions;
   const mayRun = options.mayRun ?? true;
   // Units created under another consent are created again and are not compared.
@@ -168,9 +169,9 @@ async function stageSkill(
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
   };
-  const real = realPathOf(folder);
-  const standing = standingOf(real, admission);
-  const units = await stageUnits(listed.entries, kept, { ...context, target, standing, permissions });
+  const staging = { ...context, target, permissions };
+  const isTextOnly = listed.entries.length === 0;
+  const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, { ...staging, standing: standingOf(real, admission) });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
   const uses = usesByTool(units);
@@ -230,8 +231,11 @@ function isPlainText({ document, body, manifest, lost }: SkillText, listed: Fold
   return entries.every((entry) => entry.isFile() || entry.isDirectory());
 }
 
+const noUses: ReadonlyMap<string, readonly string[]> = new Map();
+
 function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly string[]> {
   const used = units.filter(({ uses }) => uses.length > 0);
+  if (used.length === 0) return noUses;
   return new Map(used.flatMap(({ tools, uses }) => tools.map(({ definition }) => [definition.name, uses] as const)));
 }
 

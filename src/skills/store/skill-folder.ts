@@ -54,9 +54,9 @@ export class SkillFolder {
   readonly listing: FolderListing;
   readonly #parts: FolderParts;
   /** The files changed since the active generation was created. */
-  readonly #changed = new Set<string>();
+  #changed: ReadonlySet<string> = none;
   /** The files changed since listeners were last notified. */
-  readonly #unreported = new Set<string>();
+  #unreported: ReadonlySet<string> = none;
   #settle: () => void = () => {};
   #generation: Generation | undefined;
   #lastGeneration = 0;
@@ -69,7 +69,7 @@ export class SkillFolder {
   /** The states of all that the active generation depends on, if nothing else can change it. */
   #states: ReadStates | undefined;
   /** The files of the latest attempt if it failed: fixing one of these may fix the skill. */
-  #attempted: ReadonlySet<string> = new Set();
+  #attempted: ReadonlySet<string> = none;
 
   constructor(path: string, parts: FolderParts) {
     this.path = path;
@@ -117,10 +117,10 @@ export class SkillFolder {
 
   /** Records changed files for the next load. */
   note(files: Iterable<string>): void {
-    for (const file of files) {
-      this.#changed.add(file);
-      this.#unreported.add(file);
-    }
+    const all = [...files];
+    if (all.length === 0) return;
+    this.#changed = new Set([...this.#changed, ...all]);
+    this.#unreported = new Set([...this.#unreported, ...all]);
   }
 
   /** Whether files changed since the last completed attempt. */
@@ -130,15 +130,15 @@ export class SkillFolder {
 
   /** Loads the current files. Undefined: nothing changed, the signal ended it, or an early attempt failed. */
   async load({ started, signal, texts, isEarly = false }: LoadAttempt): Promise<FolderChanges | undefined> {
-    const changed = new Set(this.#changed);
-    this.#changed.clear();
+    const changed = this.#changed;
+    this.#changed = none;
     const staged = await this.#stage(changed, signal, texts);
     this.#current = undefined;
-    if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
+    if (staged.kind === "rejected") this.#changed = changed.size === 0 ? this.#changed : new Set([...this.#changed, ...changed]);
     if (staged.kind === "rejected" && (signal.aborted || isEarly)) return undefined;
     if (staged.kind === "absent") return this.remove(started);
     const files = [...this.#unreported];
-    this.#unreported.clear();
+    this.#unreported = none;
     const before = JSON.stringify(this.#findings);
     this.#findings = findingsOf(staged);
     const changes = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
@@ -220,7 +220,7 @@ export class SkillFolder {
     this.#generation = isSame ? { ...generation, skill: before } : generation;
     this.#lastGeneration = this.#generation.skill.generation;
     this.#parts.retirement.retire(replaced);
-    this.#attempted = new Set();
+    this.#attempted = none;
     this.#isUnconfirmed = false;
     this.#isStale = false;
     this.#conclude(generation.diagnostics);
@@ -269,6 +269,8 @@ export class SkillFolder {
     this.#settle();
   }
 }
+
+const none: ReadonlySet<string> = new Set();
 
 function createListing(folder: string, parts: FolderParts): FolderListing {
   let isTold = false;
