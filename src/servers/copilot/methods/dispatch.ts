@@ -105,6 +105,10 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["session.mcp.", "mcp."], async () => (await import("./mcp.ts")).mcp],
   [["session.mcp.apps."], async () => (await import("./apps.ts")).apps],
   [["session.metadata.", "session.mode.", "session.name.", "session.options."], async () => (await import("./metadata.ts")).metadata],
+  [
+    ["session.metadata.getClientMetadata", "session.metadata.updateClientMetadata", "sessions.getClientMetadata"],
+    async () => (await import("./client-metadata.ts")).clientMetadata,
+  ],
   [["session.model.", "models.", "account.", "llmInference."], async () => (await import("./models.ts")).models],
   [["session.permissions."], async () => (await import("./permissions.ts")).permissions],
   [["session.plan.", "session.workspaces."], async () => (await import("./workspaces.ts")).workspaces],

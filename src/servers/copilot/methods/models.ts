@@ -54,6 +54,20 @@ export const models: MethodFamily = {
     await session.update({ reasoningEffort });
     return { reasoningEffort };
   },
+  /** The model and effort of a policy or a repository; a policy counts before the command line, and that before the repository. */
+  async "session.model.applyStartupOverlay"({ server, params }) {
+    const { session } = findSession(server, params);
+    const managed = params.optionalText("deviceManagedModel") ?? params.optionalText("serverManagedModel");
+    const repository = params.optionalText("repoModel");
+    const effort = params.optionalText("repoReasoningEffort");
+    const model = managed ?? params.optionalText("cliModel") ?? repository;
+    // An effort of the repository belongs to the model that it names.
+    const isOfRepository = effort !== undefined && (model === undefined || model === repository);
+    const change = { ...(model !== undefined && { model }), ...(isOfRepository && { reasoningEffort: effort }) };
+    if (Object.keys(change).length > 0) await session.update(change);
+    const modelId = session.config.turn.model;
+    return { ...(modelId !== undefined && { modelId }), ...(model !== undefined && { status: "switched" }) };
+  },
   // Model requests count against no quota.
   "account.getQuota": () => ({ quotaSnapshots: {} }),
   "account.getCurrentAuth": ({ server: { options } }) => (options.gitHubToken === undefined ? {} : { authInfo: tokenOfEnvironment }),
