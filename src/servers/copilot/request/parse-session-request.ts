@@ -84,6 +84,8 @@ export function parseSessionOptions(params: Params): SessionOptions {
   const variant = params.optionalText("askUserVariant");
   // Only some clients can show forms; the others get plain questions.
   if (variant !== undefined && params.flag("requestElicitation")) options["askUserVariant"] = variant;
+  const tracking = params.optionalFlag("enableFileChangeTracking");
+  if (tracking !== undefined) options["fileChangeTracking"] = tracking;
   if (params.optionalFlag("enableSkills") === false) options["disabledSkills"] = ["*"];
   const agents = params.get("customAgents");
   if (agents !== undefined) options["customAgents"] = Array.isArray(agents) ? agents.map(toAgent) : agents;
@@ -132,7 +134,6 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   // skillhost does not discover configuration, read hooks from files or run git, so only true has no effect.
   enableConfigDiscovery: isTrue,
   enableFileHooks: isTrue,
-  enableFileChangeTracking: isTrue,
   enableHostGitOperations: isTrue,
   enableOnDemandInstructionDiscovery: isTrue,
   enableSessionStore: isTrue,
