@@ -16,6 +16,7 @@ export const metadata: MethodFamily = {
       throw badParams(params.method, "the working directory of a session cannot change. Create another session there.");
     }
     if (Object.keys(change).length > 0) await session.session.update(change);
+    session.providers.keep(params, client);
     return { success: true };
   },
   "session.mode.get": (call) => sessionOf(call).mode,

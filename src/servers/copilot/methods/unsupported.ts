@@ -13,19 +13,12 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.tasks.update",
   ],
   "extensions attach as clients do, by session.resume.": [
-    "extensions.disable",
-    "extensions.discover",
-    "extensions.enable",
     "registerExtensionLaunchProvider",
     "session.extensions.sendAttachmentsToMessage",
     "sessions.configureSessionExtensions",
     "sessions.registerExtensionToolsOnSession",
   ],
-  "machine settings come from skillhost.json, which is read at start.": [
-    "session.settings.evaluatePredicate",
-    "session.settings.snapshot",
-    "user.settings.set",
-  ],
+  "machine settings come from skillhost.json, which is read at start.": ["user.settings.set"],
   "a session keeps the plugins that it started with; create another session to use the current ones.": ["session.plugins.reload"],
   "canvases are not supported.": [
     "session.canvas.action.invoke",
@@ -51,15 +44,16 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.factory.run",
     "session.factory.runFromTool",
   ],
-  "MCP servers send this request themselves, and the session's clients answer it.": [
-    "session.mcp.configureGitHub",
-    "session.mcp.moveLoadingToBackground",
-    "session.mcp.oauth.authenticationStateChanged",
-    "session.mcp.oauth.probe",
-    "session.mcp.oauth.respond",
+  "extensions of the user's folder are always loaded; use session.extensions.disable for one session, or remove the folder.": [
+    "extensions.disable",
+    "extensions.enable",
+  ],
+  "an MCP client object cannot be sent over a connection; configure the server in mcpServers instead.": [
     "session.mcp.registerExternalClient",
     "session.mcp.unregisterExternalClient",
   ],
+  "a server's need for authorization is in session.mcp.list; answer with session.mcp.oauth.handlePendingRequest or sign in with session.mcp.oauth.login.":
+    ["session.mcp.oauth.probe", "session.mcp.oauth.respond"],
   "the runtime itself delivers notifications and decides when a session is idle.": [
     "session.queue.consumeSystemNotifications",
     "session.queue.deferSessionIdle",
@@ -78,9 +72,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.shell.kill",
   ],
   "skillhost has no equivalent.": [
-    "catalog.search",
     "hooks.discover",
-    "mcp.planInstall",
     "session.autopilotObjective.getState",
     "session.lsp.initialize",
     "session.metadata.getContextAttribution",
@@ -88,8 +80,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.metadata.setWorkingDirectory",
     "session.model.setAllowedModels",
     "session.model.switchAutoTier",
-    "session.provider.add",
-    "session.provider.getEndpoint",
     "session.sendMessages",
     "session.tools.taskCompleteEventData",
     "session.workspaces.diff",

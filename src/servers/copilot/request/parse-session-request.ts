@@ -152,7 +152,10 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 function findIgnored(params: Params): readonly string[] {
-  return Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
+  const ignored = Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
+  const providers = [params.optionalRecord("provider"), ...params.records("providers")];
+  // Endpoints that support WebSockets serve the same API over HTTP.
+  return providers.some((one) => one?.["transport"] === "websockets") ? [...ignored, "transport of a provider"] : ignored;
 }
 
 function refuseUnenforceable(params: Params): void {
