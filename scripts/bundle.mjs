@@ -161,8 +161,8 @@ async function bundleLazy(name) {
 function lazyPackages() {
   return {
     name: "lazy-packages",
-    resolveId: (id) => (lazy.includes(id) ? lazyPrefix + id : undefined),
-    load: (id) => (id.startsWith(lazyPrefix) ? lazyModule(id.slice(lazyPrefix.length)) : undefined),
+    resolveId: { filter: { id: new RegExp(`^(?:${lazy.join("|")})$`) }, handler: (id) => lazyPrefix + id },
+    load: { filter: { id: new RegExp(`^${lazyPrefix}`) }, handler: (id) => lazyModule(id.slice(lazyPrefix.length)) },
   };
 }
 
@@ -189,13 +189,16 @@ function requiredFiles() {
   const replaced = { "ajv-formats/dist/formats.js": "./ajv-formats.cjs", "ajv/dist/refs/": "./json-schema/" };
   return {
     name: "required-files",
-    transform: (code, id) =>
-      installedName(id) === undefined
-        ? Object.entries(replaced).reduce(
-            (text, [from, to]) => text.replaceAll(`"${from}`, `"${to}`).replaceAll(`\`${from}`, `\`${to}`),
-            code,
-          )
-        : undefined,
+    transform: {
+      filter: { code: { include: Object.keys(replaced) } },
+      handler: (code, id) =>
+        installedName(id) === undefined
+          ? Object.entries(replaced).reduce(
+              (text, [from, to]) => text.replaceAll(`"${from}`, `"${to}`).replaceAll(`\`${from}`, `\`${to}`),
+              code,
+            )
+          : undefined,
+    },
   };
 }
 

@@ -11,6 +11,9 @@ import { leftoversIn, programsOf } from "./temp-root.ts";
 const folder = mkdtempSync(join(process.env["SKILLHOST_TEST_ROOT"] ?? tmpdir(), "f"));
 for (const name of ["TMPDIR", "TMP", "TEMP"]) process.env[name] = folder;
 
+// Tests neither use nor fill the caches of the user.
+process.env["SKILLHOST_CACHE"] ??= "off";
+
 fc.configureGlobal({ seed });
 
 // A process warning (a leaked listener, a deprecated call, an unhandled rejection) fails the test file that caused it.

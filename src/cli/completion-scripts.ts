@@ -43,14 +43,18 @@ complete -F _skillhost skillhost
 const zsh = `#compdef skillhost
 # Completion of skillhost for zsh. In ~/.zshrc, after compinit: source <(skillhost completion zsh)
 _skillhost() {
-  local line
+  local line value tab=$'\\t'
   local -a found
   for line in "\${(@f)$(command skillhost complete $((CURRENT - 2)) "\${(@)words[2,CURRENT - 1]}" "$PREFIX" 2> /dev/null < /dev/null)}"; do
     case $line in
       '') ;;
       :files) _files ;;
       :folders) _files -/ ;;
-      *) found+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}") ;;
+      *)
+        value=\${line%%$tab*}
+        # A colon separates a value from its description.
+        found+=("\${value//:/\\\\:}:\${line#*$tab}")
+        ;;
     esac
   done
   (( $#found )) && _describe -t values skillhost found

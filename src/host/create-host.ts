@@ -6,6 +6,7 @@ import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import { packageVersion } from "../base/package-root.ts";
 import { type FieldReaders, mustBe, readCallback, readFields, readText, readTexts } from "../base/read-fields.ts";
+import { cacheFolder } from "../io/cache-folder.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import { PluginHost } from "../plugin-host/plugin-host.ts";
@@ -14,6 +15,7 @@ import { type ResolvedServers, resolveServers } from "../session/mcp/session-ser
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import { createModuleRunner } from "../skills/load/stage-tool.ts";
+import { SkillTextCache } from "../skills/load/text-cache.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import { providedModules } from "../skills/load/tool-module.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
@@ -101,7 +103,9 @@ class SkillHost implements Host {
     });
     // The runners of plugins are added after their activation, before any skill is loaded.
     const runners = [createModuleRunner(this.#loader)];
-    const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget };
+    const cache = cacheFolder("skills");
+    const texts = cache === undefined ? undefined : new SkillTextCache(cache);
+    const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget, texts };
     this.#store = new SkillStore({ ...options, ...ofStore, ...this.#trust.ofSkills, consent: consent.forSkills(this.#loader) });
     this.#store.onProblem(this.#problems.report);
     this.#store.onChange((change) => this.#emitChange("skills.changed", change));

@@ -161,6 +161,9 @@ export class HostSessions {
     const open = await this.#settled(sessionId);
     if (open !== undefined) {
       const { config } = open;
+      await open.flush().catch(() => {
+        // The events are read from memory, too.
+      });
       return { events: await open.getMessages(), options: toRecordedOptions(config), remembered: toRememberedOptions(config) };
     }
     const { records, diagnostics } = await this.#store.read(sessionId);
@@ -322,11 +325,15 @@ function readChanges(changes: ResumeOptions): ResumeOptions {
 }
 
 /** Drops fixed options with the same values as those of the open session. */
-function withoutSame({ workingDirectory, waitForAttachments, ...rest }: ResumeOptions, config: ResolvedSessionConfig): ResumeOptions {
+function withoutSame(
+  { workingDirectory, waitForAttachments, fileChangeTracking, ...rest }: ResumeOptions,
+  config: ResolvedSessionConfig,
+): ResumeOptions {
   const isElsewhere = workingDirectory !== undefined && resolve(workingDirectory) !== config.workingDirectory;
   return {
     ...rest,
     ...(isElsewhere && { workingDirectory }),
+    ...(fileChangeTracking !== undefined && fileChangeTracking !== (config.options.fileChangeTracking ?? false) && { fileChangeTracking }),
     ...(waitForAttachments !== undefined && waitForAttachments !== config.waitForAttachments && { waitForAttachments }),
   };
 }

@@ -30,19 +30,27 @@ export function readTextFile(path: string, maxBytes: number, guard?: FileGuard, 
   if (guarded?.ok === true && guarded.bytes.length > maxBytes) return tooLarge(path, maxBytes);
   const read: ReadBytes = guarded ?? readFileBytes(path, maxBytes, scratch);
   if (!read.ok) return read;
-  const { stats } = read;
-  const bytes = Buffer.from(read.bytes.buffer, read.bytes.byteOffset, read.bytes.byteLength);
-  return {
-    ok: true,
-    bytes,
-    get text() {
-      return bytes.toString("utf8");
-    },
-    get isUtf8() {
-      return isUtf8(bytes);
-    },
-    ...(stats && { stats }),
-  };
+  return new ReadText(read.bytes, read.stats);
+}
+
+/** A class, because each object with an accessor of its own has a hidden class of its own. */
+class ReadText {
+  readonly ok = true;
+  readonly bytes: Buffer;
+  declare readonly stats?: Stats;
+
+  constructor(bytes: Uint8Array, stats: Stats | undefined) {
+    this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (stats !== undefined) this.stats = stats;
+  }
+
+  get text(): string {
+    return this.bytes.toString("utf8");
+  }
+
+  get isUtf8(): boolean {
+    return isUtf8(this.bytes);
+  }
 }
 
 /** Like `readTextFile`, for binary files. */
@@ -76,7 +84,8 @@ function readAll(file: number, expected: number, maxBytes: number, scratch?: Buf
     const read = readSync(file, buffer, length, buffer.length - length, null);
     length += read;
     if (length > maxBytes) return undefined;
-    if (read === 0) return buffer.subarray(0, length);
+    // A regular file that ends where it ended when it was opened needs no second read to show that.
+    if (read === 0 || (length === expected && length < buffer.length)) return buffer.subarray(0, length);
     if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(buffer.length * 2 + 4096, maxBytes + 1));
   }
 }

@@ -12,6 +12,8 @@ export interface ModelInfo {
   readonly maxOutputTokens?: number;
   /** Whether the model accepts images. */
   readonly vision?: boolean;
+  /** The paths at which the endpoint serves the model, such as `/responses`. */
+  readonly supportedEndpoints?: readonly string[];
 }
 
 /** The models of an endpoint, in its order. @throws ModelError */
@@ -53,6 +55,7 @@ function toModelInfo(entry: unknown): readonly ModelInfo[] {
     entry["max_input_tokens"] === undefined ? undefined : entry["max_tokens"],
   );
   const vision = visionOf(entry, capabilities);
+  const supportedEndpoints = textsOf(entry["supported_endpoints"]);
   const name = entry["name"] ?? entry["display_name"];
   return [
     {
@@ -61,6 +64,7 @@ function toModelInfo(entry: unknown): readonly ModelInfo[] {
       ...(contextWindow === undefined ? {} : { contextWindow }),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
       ...(vision === undefined ? {} : { vision }),
+      ...(supportedEndpoints === undefined ? {} : { supportedEndpoints }),
     },
   ];
 }
@@ -70,6 +74,10 @@ function visionOf(entry: Readonly<Record<string, unknown>>, capabilities: Readon
   if (Array.isArray(inputs)) return inputs.includes("image");
   const flag = record(capabilities["supports"])["vision"] ?? capabilities["vision"] ?? record(capabilities["image_input"])["supported"];
   return typeof flag === "boolean" ? flag : undefined;
+}
+
+function textsOf(value: unknown): readonly string[] | undefined {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : undefined;
 }
 
 function record(value: unknown): Readonly<Record<string, unknown>> {

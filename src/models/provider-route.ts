@@ -1,5 +1,6 @@
 import { mustBe, readText } from "../base/read-fields.ts";
 import { anthropicMessages } from "./anthropic-messages.ts";
+import { createAutoModel } from "./auto-model.ts";
 import { chatCompletions } from "./chat-completions.ts";
 import type { ChatModel } from "./model.ts";
 import type { Credential } from "./provider-endpoint.ts";
@@ -9,7 +10,8 @@ import { createWireModel, type WireModelOptions } from "./wire-model.ts";
 /** The built-in endpoint types; plugins add other values of `provider.type`. */
 export const providerTypes = ["openai", "azure", "anthropic"] as const;
 export type ProviderType = (typeof providerTypes)[number];
-export type WireApi = "completions" | "responses";
+export const wireApis = ["completions", "responses", "auto"] as const;
+export type WireApi = (typeof wireApis)[number];
 
 /** The options that determine the route of requests. */
 export interface RouteOptions {
@@ -57,7 +59,10 @@ export function routeTo(options: RouteOptions): Route {
 /** A model on a route. */
 export function createModelFor({ type, wireApi }: RouteOptions, name: string, options: WireModelOptions): ChatModel {
   if (type === "anthropic") return createWireModel(options, anthropicMessages(name));
-  return wireApi === "responses" ? createWireModel(options, responses(name)) : createWireModel(options, chatCompletions(name));
+  if (wireApi === "responses") return createWireModel(options, responses(name));
+  const chat = createWireModel(options, chatCompletions(name));
+  if (wireApi === "completions" || type !== "openai") return chat;
+  return createAutoModel({ chat, responses: createWireModel(options, responses(name)), endpoint: options.endpoint, name });
 }
 
 // With an API version, only chat requests go to a deployment; without one, the paths are those of OpenAI.

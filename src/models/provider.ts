@@ -31,13 +31,17 @@ import {
   readBaseUrl,
   routeTo,
   type WireApi,
+  wireApis,
 } from "./provider-route.ts";
 
 /** A model provider, with the field names of the Copilot SDK's `ProviderConfig`. */
 export interface ProviderOptions {
   /** The protocol. Default: `openai`, which most endpoints and local servers support. */
   readonly type?: ProviderType | undefined;
-  /** For `openai` and `azure`: chat completions, the default, or the Responses API. */
+  /**
+   * For `openai` and `azure`: chat completions, the default, or the Responses API. For `openai` also `auto`: chat completions, or
+   * the Responses API for a model that the endpoint lists for that API only.
+   */
   readonly wireApi?: WireApi | undefined;
   /** With or without `/v1`, a slash at its end or the path of the chat itself: `https://api.openai.com/v1`. For `azure`, the resource. */
   readonly baseUrl: string;
@@ -114,7 +118,7 @@ export async function listModels(options: ProviderOptions, { signal }: { readonl
 
 const providerReaders: FieldReaders<ProviderOptions> = {
   type: readOneOf(providerTypes),
-  wireApi: readOneOf(["completions", "responses"]),
+  wireApi: readOneOf(wireApis),
   baseUrl: (value, path) => readBaseUrl(value, path).href,
   apiKey: readSecret,
   bearerToken: readSecret,

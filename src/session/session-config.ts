@@ -71,6 +71,8 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   /** Deadline of calls in milliseconds, for tools without their own. Default: 120,000. */
   readonly toolTimeout?: number | undefined;
   readonly largeOutput?: LargeOutputOptions | undefined;
+  /** Whether the session keeps what files contained before its tools changed them, for `session.rewind`. Default: false. */
+  readonly fileChangeTracking?: boolean | undefined;
   /**
    * What the program knows of this session, such as its user: handlers of tools, prompts and resources read it as
    * `invocation.context`. It stays in this process: no log, client or model gets it. Declare its type by extending `CallerContext`.
@@ -79,7 +81,10 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
 }
 
 /** What `update` may change while a session lives. A field given as undefined goes back to its default. */
-export type SessionChange = Omit<SessionOptions, "sessionId" | "persist" | "workingDirectory" | "tools" | "waitForAttachments">;
+export type SessionChange = Omit<
+  SessionOptions,
+  "sessionId" | "persist" | "workingDirectory" | "tools" | "waitForAttachments" | "fileChangeTracking"
+>;
 
 /** The options of a session, checked and complete. Frozen; `update` makes another. */
 export interface ResolvedSessionConfig {
@@ -227,7 +232,14 @@ export function changeSessionConfig(
 }
 
 const noServices: HostServices = Object.freeze({});
-const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "workingDirectory", "tools", "waitForAttachments"]);
+const fixedFields: ReadonlySet<string> = new Set([
+  "sessionId",
+  "persist",
+  "workingDirectory",
+  "tools",
+  "waitForAttachments",
+  "fileChangeTracking",
+]);
 
 export interface LargeOutputOptions {
   /** False: results are never cut. Default: true. */
@@ -269,6 +281,7 @@ const fields: FieldReaders<SessionOptions> = {
   onMcpAuthorization: readCallback,
   waitForAttachments: readFlag,
   toolTimeout: readPositive,
+  fileChangeTracking: readFlag,
   largeOutput: readLargeOutput,
   context: (value, field) => (isRecord(value) ? value : mustBe(field, "an object")),
 };

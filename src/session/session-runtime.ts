@@ -1,6 +1,6 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { CoalescedEmitter, Emitter } from "../base/emitter.ts";
-import { type HostError, toError } from "../base/errors.ts";
+import { HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Asks, Tool } from "../tools/tool.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
@@ -16,6 +16,7 @@ import { SessionClients } from "./clients/session-client.ts";
 import { type DescribedSkill, describeSkill, type SessionEnvironment, sessionClosed, takenOver, takenOverWarning } from "./environment.ts";
 import { SessionUsage } from "./history/conversation-history.ts";
 import { SessionEvents } from "./history/events.ts";
+import { FileChanges } from "./history/file-changes.ts";
 import { Recording } from "./history/recording.ts";
 import type { SessionLog } from "./history/session-log.ts";
 import { HookRunner } from "./hooks/run-hooks.ts";
@@ -57,6 +58,8 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly offers: SessionPromptsAndResources;
   readonly plan: SessionPlan;
   readonly workspace: SessionWorkspace;
+  /** Undefined: the session does not track changes of files. */
+  readonly fileHistory: FileChanges | undefined;
   readonly #agentChanges: AgentChanges;
   readonly #subscription: Disposable;
   readonly #samplingModels = new ModelCache();
@@ -102,7 +105,9 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
         if (this.toolset.isStale) this.catalog.invalidate();
       },
     });
-    this.workspace = new SessionWorkspace(environment.files ?? new LocalFiles(environment.sessionDirectory(this.sessionId)), this.events);
+    const files = environment.files ?? new LocalFiles(environment.sessionDirectory(this.sessionId));
+    this.fileHistory = config.options.fileChangeTracking === true ? new FileChanges(files.below("file-changes"), log) : undefined;
+    this.workspace = new SessionWorkspace(files, this.events);
     this.plan = this.#createPlan();
     this.toolset = new SessionToolset(this);
     this.services = this.toolset.services;
@@ -122,6 +127,13 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
 
   assertOpen(): void {
     if (!this.isOpen) throw this.#takenOver ?? sessionClosed(this.sessionId);
+  }
+
+  /** @throws HostError `SESSION_CLOSED`, `SESSION_BUSY`. */
+  assertIdle(): void {
+    this.assertOpen();
+    if (this.turns.isBusy || !this.turns.background.isEmpty || this.pipeline.isBusy)
+      throw new HostError("SESSION_BUSY", "A turn, an agent or a call of this session is running. Wait for session.idle, or abort it.");
   }
 
   /** Ends an idle session because another process takes it over. Returns what is in progress otherwise. */
@@ -239,6 +251,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   }
 
   onFileChanged(change: FileChange): void {
+    this.fileHistory?.capture({ ...change, path: resolve(this.config.workingDirectory, change.path) });
     this.usage.fileChanged(change.path);
     this.fileChanges.emit("changed", change);
   }
@@ -282,6 +295,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     this.clients.close();
     this.#emitShutdown();
     this.events.close();
+    await this.fileHistory?.settled();
     await this.recording.close();
     this.fileChanges.clear();
     this.changes.clear();

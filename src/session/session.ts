@@ -29,6 +29,7 @@ import type { History, SessionUsage } from "./history/conversation-history.ts";
 import type { SessionEvent, SessionEventType } from "./history/event-types.ts";
 import type { EventSink, SessionEvents, Unsubscribe } from "./history/events.ts";
 import type { SessionLog } from "./history/session-log.ts";
+import { type RewindOptions, type RewindResult, SessionRewind } from "./history/session-rewind.ts";
 import type { HookRunner } from "./hooks/run-hooks.ts";
 import { SessionMcp } from "./mcp/session-mcp.ts";
 import type { Permissions } from "./permissions/permissions.ts";
@@ -66,6 +67,8 @@ export class Session implements AsyncDisposable {
   readonly permissions: Permissions;
   /** What was said: shortening it, going back in it, and what waits to be said. */
   readonly conversation: SessionConversation;
+  /** Going back in the conversation, also with the files that tools changed. @internal */
+  readonly rewinding: SessionRewind;
   /** The files of the session itself: its plan, what is kept with it, and summaries of its conversation. */
   readonly workspace: SessionWorkspace;
   /** The session's MCP servers: their status, and starting and stopping them. */
@@ -82,6 +85,7 @@ export class Session implements AsyncDisposable {
     this.permissions = runtime.permissions;
     this.conversation = new SessionConversation(runtime);
     this.workspace = runtime.workspace;
+    this.rewinding = new SessionRewind(runtime);
     this.#runtime = runtime;
     this.mcp = new SessionMcp(runtime);
     this.#scope = this.createScope();
@@ -309,6 +313,15 @@ export class Session implements AsyncDisposable {
     return (await this.#runtime.recording.read()) as readonly SessionEvent[];
   }
 
+  /**
+   * Takes back an event and all after it. With `restoreFiles`, files that tools changed since get their former content, except those
+   * that others have changed: they are left as they are and listed in `skippedFiles`. Requires `fileChangeTracking`.
+   * @throws HostError `SESSION_BUSY`, `EVENT_UNKNOWN`, `FILES_NOT_TRACKED`, `SESSION_CLOSED`; nothing is changed then.
+   */
+  rewind(eventId: string, options: RewindOptions = {}): Promise<RewindResult> {
+    return this.rewinding.rewind(eventId, options);
+  }
+
   /** The agents that the session's agents have started. @internal */
   get subAgents(): SubAgents {
     return this.#runtime.services.subAgents;
@@ -320,8 +333,9 @@ export class Session implements AsyncDisposable {
   }
 
   /** Settles when what happened so far outlives this process. @throws HostError `LOG_NOT_WRITTEN`; it is tried again then. */
-  flush(): Promise<void> {
-    return this.#runtime.recording.flush();
+  async flush(): Promise<void> {
+    await this.#runtime.fileHistory?.settled();
+    await this.#runtime.recording.flush();
   }
 
   /**

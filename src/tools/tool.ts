@@ -212,14 +212,20 @@ export interface ToolContext {
   progress(update: Progress): void;
   /**
    * Reports that the tool wrote a file, with its new content, so that editors and servers see the same text. `languageId` is the language
-   * as editors name it, if the file name does not determine it.
+   * as editors name it, if the file name does not determine it. `before` is what the file contained, null if it did not exist: a session
+   * that tracks changes of files needs it to restore the file.
    */
-  fileChanged(path: string, content: string, options?: { readonly languageId?: string }): void;
+  fileChanged(path: string, content: string, options?: FileChangeOptions): void;
   /**
    * Reports that work of the call, such as a process, continues after its result: the session emits `session.idle` only when it has
    * settled. The tool handles its outcome.
    */
   background(work: PromiseLike<unknown>): void;
+}
+
+export interface FileChangeOptions {
+  readonly languageId?: string | undefined;
+  readonly before?: string | Uint8Array | null | undefined;
 }
 
 export type ResultType = "success" | "failure" | "rejected" | "denied" | "timeout";

@@ -5,10 +5,10 @@ import { readTextFile } from "../io/read-bounded.ts";
 
 /**
  * The identity of a skill or plugin, independent of its name: its real path, the key of its signature, and its installed
- * package. Approvals are bound to this text, so two sources with the same name share none.
+ * package. Approvals are bound to this text, so two sources with the same name share none. `real`: its real path, if it was just resolved.
  */
-export function sourceIdentity(path: string, { signedBy }: { readonly signedBy?: string | undefined } = {}): string {
-  const real = realPathOf(path);
+export function sourceIdentity(path: string, options: { readonly signedBy?: string | undefined; readonly real?: string } = {}): string {
+  const { signedBy, real = realPathOf(path) } = options;
   return JSON.stringify({ path: real, ...(signedBy !== undefined && { signedBy }), ...packageOf(real) });
 }
 

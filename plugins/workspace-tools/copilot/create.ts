@@ -48,7 +48,7 @@ export function createCreateTool(writer: FileWriter): WorkspaceTool<CreateArgs> 
       const creation = await writer.create(place, file_text);
       if (creation.kind === "exists") return failure(existsText(place.path));
       if (creation.kind === "failed") return failure(`File ${place.path} cannot be created.`);
-      call.context.fileChanged(place.path, file_text);
+      call.context.fileChanged(place.path, file_text, { before: null });
       return createdText(path, file_text.length);
     },
   };

@@ -1,6 +1,7 @@
 import { faultText } from "../fault-texts.ts";
 import { maxEditedBytes } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
+import { encodeText } from "../operations/text-encoding.ts";
 import { passageDiff, unifiedDiff } from "../operations/unified-diff.ts";
 import { type EditFault, type FileEdit, type FileWriter, type Passage, type PlannedEdit, planEdit } from "../operations/write-files.ts";
 import { failure, placeFor, type WorkspaceTool } from "../workspace-tool.ts";
@@ -52,7 +53,7 @@ export function createEditTool(writer: FileWriter): WorkspaceTool<EditArgs> {
       const { place } = found;
       const edit = await writer.edit(place, passageOf(args));
       if (edit.kind !== "edited") return failure(editText(edit, place, args));
-      call.context.fileChanged(place.path, edit.text);
+      call.context.fileChanged(place.path, edit.text, { before: encodeText(edit.before.text, edit.before) });
       return editedText(args.path);
     },
   };

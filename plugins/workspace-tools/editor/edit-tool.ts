@@ -2,6 +2,7 @@ import { dirname, sep } from "node:path";
 import { Draft, type FileChange } from "../operations/draft.ts";
 import type { TextFault } from "../operations/open-file.ts";
 import type { Place } from "../operations/places.ts";
+import { encodeText } from "../operations/text-encoding.ts";
 import { unifiedDiff } from "../operations/unified-diff.ts";
 import type { FileWriter } from "../operations/write-files.ts";
 import { type Call, type Described, failure, placeFor, type Refusal, type WorkspaceTool } from "../workspace-tool.ts";
@@ -148,6 +149,9 @@ async function edit<Args>(tool: EditTool<Args>, args: Args, { places, call, writ
   const { changes } = files;
   const fault = await writer.commit(changes);
   if (fault !== undefined) return failure(unwritableText(fault.place.path, changes.length > 1));
-  for (const { place, after } of changes) if (after !== undefined) call.context.fileChanged(place.path, after);
+  for (const { place, before, after } of changes) {
+    if (after !== undefined)
+      call.context.fileChanged(place.path, after, { before: before === undefined ? null : encodeText(before.text, before) });
+  }
   return tool.done(changes, args);
 }

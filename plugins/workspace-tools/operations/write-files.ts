@@ -49,7 +49,7 @@ export class FileWriter {
   }
 
   /** Replaces a passage, keeping the file's encoding and line breaks. */
-  edit(place: Place, passage: Passage): Promise<FileEdit> {
+  edit(place: Place, passage: Passage): Promise<PlannedEdit> {
     return this.alone([place], async () => {
       const planned = await planEdit(place, passage);
       if (planned.kind !== "edited") return planned;

@@ -1,7 +1,16 @@
 import { HostError, toError } from "../../base/errors.ts";
 import type { ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallerContext, HostServices } from "../../tools/host-services.ts";
-import type { AddressRules, AskOptions, Asks, Progress, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
+import type {
+  AddressRules,
+  AskOptions,
+  Asks,
+  FileChangeOptions,
+  Progress,
+  ToolContext,
+  ToolInvocation,
+  ToolResult,
+} from "../../tools/tool.ts";
 import { toCallResult } from "../../tools/tool-result.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { AskHandlers } from "../clients/client-requests.ts";
@@ -25,7 +34,7 @@ export interface ContextServices {
   ask<K extends AskKind>(run: RunningCall, kind: K, data: Asks[K]["data"], options?: AskOptions): Promise<Asks[K]["answer"]>;
   callTool(run: RunningCall, ref: string, args: unknown): Promise<ToolResult>;
   progress(run: RunningCall, update: Progress): void;
-  fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void;
+  fileChanged(run: RunningCall, path: string, content: string, options?: FileChangeOptions): void;
   background(work: PromiseLike<unknown>): void;
 }
 
@@ -82,7 +91,7 @@ export class CallContext implements ToolContext {
   }
 
   get fileChanged(): ToolContext["fileChanged"] {
-    return (path, content, options) => this.#services.fileChanged(this.#run, path, content, options?.languageId);
+    return (path, content, options) => this.#services.fileChanged(this.#run, path, content, options);
   }
 
   get background(): ToolContext["background"] {

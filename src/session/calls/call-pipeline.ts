@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Deadlines } from "../../base/deadlines.ts";
 import { HostError, toError } from "../../base/errors.ts";
-import type { AddressRules, AskOptions, Asks, Progress, ToolResult } from "../../tools/tool.ts";
+import type { AddressRules, AskOptions, Asks, FileChangeOptions, Progress, ToolResult } from "../../tools/tool.ts";
 import { failureResult } from "../../tools/tool-result.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
 import type { AskKind } from "../clients/request-kinds.ts";
@@ -201,11 +201,11 @@ export class CallPipeline implements Pipeline, ContextServices {
     this.#host.background(work);
   }
 
-  fileChanged(run: RunningCall, path: string, content: string, languageId?: string): void {
+  fileChanged(run: RunningCall, path: string, content: string, { languageId, before }: FileChangeOptions = {}): void {
     const { events, log } = this.#host;
     events.append("session.workspace_file_changed", { operation: "update", path }, run.agent.agentId);
     try {
-      this.#host.onFileChanged({ path, content, toolCallId: run.call.id, ...(languageId !== undefined && { languageId }) });
+      this.#host.onFileChanged({ path, content, toolCallId: run.call.id, before, ...(languageId !== undefined && { languageId }) });
     } catch (error) {
       log.error("A file-change listener failed.", { ...logFacts(run, this.#host), error: toError(error) });
     }

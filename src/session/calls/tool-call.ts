@@ -136,4 +136,6 @@ export interface FileChange {
   readonly toolCallId: string;
   /** What editors call its language by, where the tool said so. */
   readonly languageId?: string;
+  /** What the file contained before, where the tool said so; null: it did not exist. */
+  readonly before?: string | Uint8Array | null | undefined;
 }

@@ -83,6 +83,8 @@ type SessionLifeEvents = {
 
 type SessionStateEvents = {
   readonly "session.title_changed": { readonly title: string };
+  /** A client has reported facts about the repository of the working directory. */
+  readonly "session.context_changed": { readonly cwd: string; readonly [gitFact: string]: string };
   readonly "session.mode_changed": { readonly previousMode: string; readonly newMode: string };
   readonly "session.model_change": { readonly newModel: string; readonly previousModel?: string; readonly reasoningEffort?: string };
   readonly "session.plan_changed": { readonly operation: FileOperation };

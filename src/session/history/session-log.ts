@@ -183,6 +183,7 @@ const keeping: { readonly [K in keyof Required<SessionOptions>]: "log" | "proces
   mcpTokenOwner: "process",
   waitForAttachments: "log",
   toolTimeout: "log",
+  fileChangeTracking: "log",
   hookTimeout: "log",
   permissions: "log",
   largeOutput: "log",

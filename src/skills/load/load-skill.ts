@@ -20,6 +20,7 @@ import { readSkill, type SkillText } from "./read-skill.ts";
 import { type HeldTool, judgeTools, type SkillStanding } from "./skill-definitions.ts";
 import { isSkillFolder, viewFolder } from "./skill-path.ts";
 import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
+import { isPlainListing, type RecalledSkill, type SkillTexts } from "./text-cache.ts";
 import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
 import { isScript } from "./tool-module.ts";
 import type { ToolRunner } from "./tool-runner.ts";
@@ -70,8 +71,10 @@ interface LoadSkillOptions {
   readonly listing: FolderListing;
   /** Called when a resource list of one of the skill's modules was replaced. */
   onResourcesChanged?(): void;
-  /** Called for each text file that was read, with its content, its state before it was read, and its hash, where known. */
-  seen(file: string, bytes: Uint8Array, stats?: Stats, hash?: string): void;
+  /** Called for each text file that was read, with its content, its state before it was read, and its hash, where known. Returns its hash. */
+  seen(file: string, bytes: Uint8Array, stats?: Stats, hash?: string): string | undefined;
+  /** What a cache knows of skills. Absent: every file is parsed. */
+  readonly texts?: SkillTexts | undefined;
   /** Decides what may be loaded. Absent: everything may. */
   readonly trust?: SkillTrust | undefined;
   /** Decides which definitions of tools are offered. */
@@ -89,17 +92,23 @@ export async function loadSkill(
   changed: ReadonlySet<string>,
   options: LoadSkillOptions,
 ): Promise<Staged> {
-  const now = viewFolder(folder);
+  const start = Date.now();
+  // A folder whose code may not run is always read.
+  const recalled = options.mayRun === false ? undefined : options.texts?.recall(folder);
+  const now = recalled === undefined ? viewFolder(folder) : undefined;
   const admission = options.trust?.admit(folder);
-  if (admission === undefined) return stageSkill(folder, before, changed, { ...options, listed: now });
+  if (admission === undefined) return stageSkill(folder, before, changed, { ...options, start, listed: now, recalled });
   const { state: trust, diagnostics, files } = admission;
   if (admission.kind === "refused")
     return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust, isUntrusted: true } : { kind: "absent" };
   let isTaken = false;
   try {
     const { view, guard, tree } = admission;
-    const seen = (file: string, bytes: Uint8Array, stats?: Stats): void => options.seen(file, bytes, stats, view?.hashOf(file));
-    const staged = await stageSkill(folder, before, changed, { ...options, seen, admission, listed: view ?? now, view, guard, tree });
+    const seen: LoadSkillOptions["seen"] = (file, bytes, stats, hash) => options.seen(file, bytes, stats, view?.hashOf(file) ?? hash);
+    const checked = { seen, admission, listed: view ?? now, view, guard, tree };
+    // A signed folder is always read.
+    const known = view === undefined && guard === undefined ? recalled : undefined;
+    const staged = await stageSkill(folder, before, changed, { ...options, ...checked, start, recalled: known });
     isTaken = staged.kind === "ready";
     return staged.kind === "absent" ? staged : { ...staged, trust };
   } finally {
@@ -110,6 +119,10 @@ export async function loadSkill(
 
 interface StageOptions extends LoadSkillOptions {
   readonly admission?: Admission;
+  /** A time before the folder was listed, in milliseconds of `Date.now()`. */
+  readonly start: number;
+  /** The text of the skill, if a cache knows it. Then the folder need not be listed. */
+  readonly recalled?: RecalledSkill | undefined;
   /** The folder as listed a moment ago, for what is read before any code runs. */
   readonly listed?: FolderView | undefined;
   readonly guard?: FileGuard | undefined;
@@ -123,20 +136,22 @@ async function stageSkill(
   changed: ReadonlySet<string>,
   options: StageOptions,
 ): Promise<Staged> {
-  const { admission, listed: shown, ...context } = options;
+  const { admission, listed: shown, recalled, start, ...context } = options;
   const { view, tree } = context;
   const extensions = options.runners.flatMap((runner) => runner.extensions);
-  const text = readSkill(folder, options.seen, extensions, options.guard, shown);
+  if (recalled !== undefined) options.seen(recalled.file, nothingRead, recalled.stats, recalled.digest);
+  const text = recalled?.text ?? readSkill(folder, options.seen, extensions, options.guard, shown);
   if (text === undefined) return { kind: "absent" };
-  const files = new Set([...text.files, ...(admission?.files ?? [])]);
+  const files = admission === undefined ? text.files : new Set([...text.files, ...admission.files]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
   const refused = checkEngines(text, options.hostVersion);
-  const found = listEntries(folder, text, extensions, { refused, view: shown });
+  const found = recalled === undefined ? listEntries(folder, text, extensions, { refused, view: shown }) : noEntries;
   const listed = text.manifest === undefined ? await withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
   const generation = (options.lastGeneration ?? 0) + 1;
-  const identity = sourceIdentity(folder, { signedBy: signerOf(admission) });
+  const real = realPathOf(folder);
+  const identity = sourceIdentity(folder, { signedBy: signerOf(admission), real });
   const permissions = text.manifest?.permissions;
   const mayRun = options.mayRun ?? true;
   // Units created under another consent are created again and are not compared.
@@ -154,9 +169,9 @@ async function stageSkill(
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
   };
-  const real = realPathOf(folder);
-  const standing = standingOf(real, admission);
-  const units = await stageUnits(listed.entries, kept, { ...context, target, standing, permissions });
+  const staging = { ...context, target, permissions };
+  const isTextOnly = listed.entries.length === 0;
+  const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, { ...staging, standing: standingOf(real, admission) });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
   const uses = usesByTool(units);
@@ -181,7 +196,9 @@ async function stageSkill(
     );
     return { kind: "rejected", diagnostics, files: new Set([...files, ...units.flatMap((unit) => [...unit.files])]), held };
   }
-  const isPlain = view === undefined && found.entries.length === 0 && !isBelowNodeModules(real) && isPlainText(text, shown);
+  const isUnbound = view === undefined && found.entries.length === 0 && !isBelowNodeModules(real);
+  const isPlain = isUnbound && (recalled !== undefined || isPlainText(text, shown));
+  if (isPlain && mayRun) keepText(folder, text, options);
   const skill = createSkill(folder, { text, tools, uses, offers, listing: options.listing, generation, mayRun, tree });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
   return {
@@ -190,8 +207,17 @@ async function stageSkill(
     replaced,
     held,
     view,
-    ...(isPlain && { listed: shown?.states }),
+    ...(isPlain && { listed: recalled?.listed ?? shown?.states }),
   };
+}
+
+const nothingRead = new Uint8Array();
+const noEntries: ToolEntries = Object.freeze({ entries: [], diagnostics: [], lost: [] });
+
+function keepText(folder: string, text: SkillText, { texts, listed, start }: StageOptions): void {
+  const state = listed?.states.get(folder);
+  const entries = listed?.entriesOf(folder);
+  if (state !== undefined && entries !== undefined && isPlainListing(entries)) texts?.keep(folder, text, state, start);
 }
 
 /**
@@ -205,8 +231,11 @@ function isPlainText({ document, body, manifest, lost }: SkillText, listed: Fold
   return entries.every((entry) => entry.isFile() || entry.isDirectory());
 }
 
+const noUses: ReadonlyMap<string, readonly string[]> = new Map();
+
 function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly string[]> {
   const used = units.filter(({ uses }) => uses.length > 0);
+  if (used.length === 0) return noUses;
   return new Map(used.flatMap(({ tools, uses }) => tools.map(({ definition }) => [definition.name, uses] as const)));
 }
 

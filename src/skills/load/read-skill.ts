@@ -22,6 +22,14 @@ export interface SkillHead extends Pick<SkillDocument, "argumentHint" | "argumen
   readonly isNamed: boolean;
 }
 
+/** A place in a file of a certain content. */
+interface BodySource {
+  /** sha256 of the file as 64 hex digits. */
+  readonly digest: string;
+  readonly start: number;
+  readonly length: number;
+}
+
 /** A skill without its code. */
 export interface SkillText {
   readonly name: string;
@@ -35,6 +43,8 @@ export interface SkillText {
   /** The prompts with their front matter. */
   readonly promptFiles: readonly ReadPrompt[];
   readonly body?: SkillBody;
+  /** Where the body lies in the file, if it is there byte by byte. */
+  readonly source?: BodySource;
   /** The files that were read. */
   readonly files: ReadonlySet<string>;
   /** Parts that should exist but could not be read. */
@@ -67,7 +77,8 @@ export function readSkill(
   const manifestFile = join(folder, "skill.json");
   const manifest = existsAt(manifestFile, view) ? readManifest(manifestFile, reading) : undefined;
   const fileName = documentName(folder, view);
-  const document = fileName === undefined ? undefined : readDocument(fileName, reading);
+  const read = fileName === undefined ? undefined : readDocument(fileName, reading);
+  const document = read?.document;
   if (files.size === 0) return undefined;
   const isNamed = document !== undefined && Object.hasOwn(document.frontMatter, "name");
   const name = (isNamed ? document.name : undefined) ?? manifest?.name ?? defaultSkillName(folder);
@@ -80,7 +91,7 @@ export function readSkill(
       ...(document && { document: headOf(document, isNamed) }),
       diagnostics: diagnostics.map((diagnostic) => ({ source: name, ...diagnostic })),
     }),
-    ...(document && fileName ? { documentName: fileName, body: new SkillBody(folder, document.body) } : {}),
+    ...(read && fileName ? { documentName: fileName, body: read.body, ...(read.source && { source: read.source }) } : {}),
     ...(manifest ? { manifest } : {}),
     manifestFile,
     prompts: promptFiles.map(({ path, text }) => ({ path, text })),
@@ -96,7 +107,7 @@ function detached<T>(data: T): T {
 }
 
 function readManifest(file: string, reading: Reading): SkillManifest | undefined {
-  const text = readOwnText(file, maxManifestBytes, reading);
+  const { text } = readOwnText(file, maxManifestBytes, reading) ?? {};
   const { manifest, diagnostics: found } = text === undefined ? { diagnostics: [] } : parseSkillManifest(text, file);
   reading.diagnostics.push(...found);
   // A skill.json of another product is ignored without an error.
@@ -104,20 +115,38 @@ function readManifest(file: string, reading: Reading): SkillManifest | undefined
   return manifest;
 }
 
-function readDocument(name: string, reading: Reading): SkillDocument | undefined {
+interface ReadDocument {
+  readonly document: SkillDocument;
+  readonly body: SkillBody;
+  readonly source: BodySource | undefined;
+}
+
+function readDocument(name: string, reading: Reading): ReadDocument | undefined {
   const { folder } = reading;
   const file = join(folder, name);
   if (name !== "SKILL.md") reading.diagnostics.push(otherCase(file, name));
-  const text = readOwnText(file, maxDocumentBytes, reading);
+  const read = readOwnText(file, maxDocumentBytes, reading);
+  const text = read?.text;
   reading.lost.document = text === undefined || text.trim() === "";
   if (text === undefined) return undefined;
   if (text.trim() === "") reading.diagnostics.push(emptyDocument(file));
   const { document, diagnostics: found } = parseSkillDocument(text, { file, directoryName: basename(folder) });
   reading.diagnostics.push(...found);
-  return document;
+  const body = Buffer.from(document.body, "utf8");
+  return { document, body: new SkillBody(folder, body), source: read && sourceOf(body, read) };
 }
 
-function readOwnText(file: string, maxBytes: number, reading: Reading): string | undefined {
+/** Undefined also if the body was changed while it was read: its line ends, hidden characters, or another encoding. */
+function sourceOf(body: Buffer, { bytes, digest }: TextRead): BodySource | undefined {
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1]! <= 32) end--;
+  const start = end - body.length;
+  // A byte order mark is not part of the digest.
+  if (digest === undefined || start < 0 || bytes[0] === 0xef || !body.equals(bytes.subarray(start, end))) return undefined;
+  return { digest, start, length: body.length };
+}
+
+function readOwnText(file: string, maxBytes: number, reading: Reading): TextRead | undefined {
   const confined = documentInSkill(reading.folder, basename(file), reading.view);
   if (confined.ok) return readText(file, maxBytes, reading);
   reading.files.add(file);
@@ -212,7 +241,7 @@ function readPrompt(path: string, manifestFile: string, reading: Reading): [Read
     diagnostics.push(promptMissing(path, manifestFile));
     return undefined;
   }
-  const text = readText(confined.path, maxDocumentBytes, reading);
+  const { text } = readText(confined.path, maxDocumentBytes, reading) ?? {};
   if (text === undefined) return undefined;
   const { prompt, diagnostics: found } = parsePromptFile(text, confined.path);
   diagnostics.push(...found);
@@ -258,25 +287,36 @@ interface Reading {
   readonly lost: { manifest: boolean; document: boolean; readonly prompts: string[] };
   readonly guard?: FileGuard | undefined;
   readonly view?: FolderView | undefined;
-  /** The bytes are valid during the call. `stats`: the state of the file before it was read, where known. */
-  seen(file: string, bytes: Uint8Array, stats?: Stats): void;
+  /**
+   * The bytes are valid during the call. `stats`: the state of the file before it was read, where known. Returns the sha256 of the file,
+   * where known.
+   */
+  seen(file: string, bytes: Uint8Array, stats?: Stats): string | undefined;
+}
+
+/** A text with its bytes, which are valid until the next read. */
+interface TextRead {
+  readonly text: string;
+  readonly bytes: Uint8Array;
+  readonly digest: string | undefined;
 }
 
 // Thousands of short-lived buffers cost more time and memory than the files.
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** The text of a file of the skill; undefined, with a diagnostic, if it cannot be read. */
-function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): string | undefined {
+function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): TextRead | undefined {
   files.add(file);
   const read = readTextFile(file, maxBytes, guard, scratch);
   if (!read.ok) {
     diagnostics.push(read.diagnostic);
     return undefined;
   }
-  seen(file, read.bytes, read.stats);
-  const { text, diagnostics: found } = decodeText(read.bytes, file);
+  const { bytes } = read;
+  const digest = seen(file, bytes, read.stats);
+  const { text, diagnostics: found } = decodeText(bytes, file);
   diagnostics.push(...found);
-  return text;
+  return { text, bytes, digest };
 }
 
 /** Reads the tool JSON of an entry, from its file or from the manifest. Problems become diagnostics. */

@@ -16,12 +16,12 @@ export class SkillBody {
   readonly #bytes: Buffer;
   readonly #pluginRoot: string | undefined;
 
-  /** `body`: without expansion. */
-  constructor(folder: string, body: string) {
+  /** `bytes`: the body as UTF-8, without expansion. */
+  constructor(folder: string, bytes: Buffer) {
     this.#folder = folder;
-    this.#bytes = Buffer.from(body, "utf8");
-    this.isBlank = body === "";
-    this.usesPlugin = body.includes(pluginPlaceholder);
+    this.#bytes = bytes;
+    this.isBlank = bytes.length === 0;
+    this.usesPlugin = bytes.includes(pluginPlaceholder);
     this.#pluginRoot = this.usesPlugin ? pluginRootOf(folder) : undefined;
   }
 

@@ -13,9 +13,11 @@ export class FileHashes {
   /** The last bytes of files that were edited. */
   readonly #ends = new Map<string, Buffer>();
 
-  /** `known`: the hash of these bytes if it is already computed. */
-  record(file: string, bytes: Uint8Array, known?: string): void {
-    this.#known.set(file, known ?? digest(bytes));
+  /** Returns the hash. `known`: the hash of these bytes if it is already computed. */
+  record(file: string, bytes: Uint8Array, known?: string): string {
+    const recorded = known ?? digest(bytes);
+    this.#known.set(file, recorded);
+    return recorded;
   }
 
   /**
@@ -71,7 +73,7 @@ export class ReadStates {
   }
 
   record(path: string, stats: Stats | undefined): void {
-    this.#states.set(path, stats === undefined || mayChangeUnseen(stats, this.#start) ? undefined : stateOf(stats));
+    this.#states.set(path, stats && settledState(stats, this.#start));
   }
 
   /** Whether all are certainly the same. */
@@ -87,7 +89,15 @@ function mayChangeUnseen({ mtimeMs, ctimeMs }: Stats, start: number): boolean {
   return Math.max(mtimeMs, ctimeMs) + step >= start;
 }
 
-function stateOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
+/**
+ * The state of a file or folder, which differs after each change. Undefined: it is so young that a change may leave it as it is. `start`:
+ * a time before it was read, in milliseconds of `Date.now()`.
+ */
+export function settledState(stats: Stats, start: number): string | undefined {
+  return mayChangeUnseen(stats, start) ? undefined : stateOf(stats);
+}
+
+export function stateOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
 }
 

@@ -1,6 +1,7 @@
 import { Emitter, SnapshotStore } from "../../base/emitter.ts";
 import { KeyedQueue } from "../../base/keyed-queue.ts";
 import type { Logger } from "../../base/logger.ts";
+import type { SkillTexts } from "../load/text-cache.ts";
 import type { SkillsChange, SkillsSnapshot } from "../skill.ts";
 import { type FolderChanges, type FolderParts, type LoadAttempt, SkillFolder, toSkillsChange } from "./skill-folder.ts";
 import type { SkillRoots } from "./skill-roots.ts";
@@ -50,14 +51,17 @@ export class FolderLoads {
   async loadNew(): Promise<void> {
     const paths = this.#openNew();
     const changes = new Map<string, FolderChanges>();
+    const { texts: cache } = this.#options.parts;
+    const texts = cache?.open(paths);
     for (const [index, path] of paths.entries()) {
       // Lets the event loop run between bursts, for timers, sockets and input.
       if (index % 32 === 31) await new Promise(setImmediate);
-      this.#schedule(path, nothing, (item) => changes.set(path, item));
+      this.#schedule(path, nothing, { publish: (item) => changes.set(path, item), texts });
       await waitUpTo(initialLoadGraceMs, this.#folders.get(path)?.settled);
     }
     await this.settled();
     this.#options.publisher.announce(paths.flatMap((path) => changes.get(path) ?? []));
+    if (texts !== undefined) cache?.save(texts);
   }
 
   /**
@@ -108,20 +112,17 @@ export class FolderLoads {
     return fresh;
   }
 
-  #schedule(
-    path: string,
-    files: ReadonlySet<string>,
-    publish = (changes: FolderChanges): void => this.#options.publisher.announce([changes]),
-  ): void {
+  #schedule(path: string, files: ReadonlySet<string>, { publish, texts }: FirstLoad = {}): void {
     if (this.#isClosed) return;
     const started = performance.now();
     this.#early.delete(path);
     this.#folders.get(path)?.note(files);
     this.#queue.add(path, async (signal) => {
-      const changes = await this.#load(path, { started, signal });
+      const changes = await this.#load(path, { started, signal, texts });
       if (changes === undefined) return;
       this.#options.publisher.touch(path);
-      publish(changes);
+      if (publish === undefined) this.#options.publisher.announce([changes]);
+      else publish(changes);
     });
   }
 
@@ -172,6 +173,12 @@ export class FolderLoads {
     timer.unref();
     this.#looks.set(path, timer);
   }
+}
+
+interface FirstLoad {
+  /** Absent: the changes are announced at once. */
+  readonly publish?: (changes: FolderChanges) => void;
+  readonly texts?: SkillTexts | undefined;
 }
 
 interface EarlyLoad {

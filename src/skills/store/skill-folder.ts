@@ -8,6 +8,7 @@ import type { SkillTrust } from "../../trust/skill-trust.ts";
 import { diffSkill, type Generation, isSameSkill } from "../load/judge-reload.ts";
 import { loadSkill, type Staged, type TrustFindings } from "../load/load-skill.ts";
 import type { UnitRetirement } from "../load/stage-tool.ts";
+import type { SkillTextCache, SkillTexts } from "../load/text-cache.ts";
 import type { ToolRunner } from "../load/tool-runner.ts";
 import type { FailedChange, LoadedFolder, SkillChange, SkillsChange } from "../skill.ts";
 import { type FileHashes, ReadStates } from "./file-hashes.ts";
@@ -23,6 +24,8 @@ export interface FolderParts {
   readonly retirement: UnitRetirement;
   readonly trust?: SkillTrust | undefined;
   readonly consent?: RunConsent | undefined;
+  /** Absent: every file is parsed. */
+  readonly texts?: SkillTextCache | undefined;
   pinsOf?(folder: string): Pins | undefined;
   onEdited?(files: readonly string[]): void;
   /** Receives problems of a folder that are not load diagnostics. */
@@ -35,6 +38,8 @@ export interface LoadAttempt {
   /** In `performance.now()` time. */
   readonly started: number;
   readonly signal: AbortSignal;
+  /** What a cache knows of skills, during a first load. */
+  readonly texts?: SkillTexts | undefined;
   /** Further changes may follow at once, so that a failure means little. */
   readonly isEarly?: boolean;
 }
@@ -49,9 +54,9 @@ export class SkillFolder {
   readonly listing: FolderListing;
   readonly #parts: FolderParts;
   /** The files changed since the active generation was created. */
-  readonly #changed = new Set<string>();
+  #changed: ReadonlySet<string> = none;
   /** The files changed since listeners were last notified. */
-  readonly #unreported = new Set<string>();
+  #unreported: ReadonlySet<string> = none;
   #settle: () => void = () => {};
   #generation: Generation | undefined;
   #lastGeneration = 0;
@@ -64,7 +69,7 @@ export class SkillFolder {
   /** The states of all that the active generation depends on, if nothing else can change it. */
   #states: ReadStates | undefined;
   /** The files of the latest attempt if it failed: fixing one of these may fix the skill. */
-  #attempted: ReadonlySet<string> = new Set();
+  #attempted: ReadonlySet<string> = none;
 
   constructor(path: string, parts: FolderParts) {
     this.path = path;
@@ -112,10 +117,10 @@ export class SkillFolder {
 
   /** Records changed files for the next load. */
   note(files: Iterable<string>): void {
-    for (const file of files) {
-      this.#changed.add(file);
-      this.#unreported.add(file);
-    }
+    const all = [...files];
+    if (all.length === 0) return;
+    this.#changed = new Set([...this.#changed, ...all]);
+    this.#unreported = new Set([...this.#unreported, ...all]);
   }
 
   /** Whether files changed since the last completed attempt. */
@@ -124,16 +129,16 @@ export class SkillFolder {
   }
 
   /** Loads the current files. Undefined: nothing changed, the signal ended it, or an early attempt failed. */
-  async load({ started, signal, isEarly = false }: LoadAttempt): Promise<FolderChanges | undefined> {
-    const changed = new Set(this.#changed);
-    this.#changed.clear();
-    const staged = await this.#stage(changed, signal);
+  async load({ started, signal, texts, isEarly = false }: LoadAttempt): Promise<FolderChanges | undefined> {
+    const changed = this.#changed;
+    this.#changed = none;
+    const staged = await this.#stage(changed, signal, texts);
     this.#current = undefined;
-    if (staged.kind === "rejected") for (const file of changed) this.#changed.add(file);
+    if (staged.kind === "rejected") this.#changed = changed.size === 0 ? this.#changed : new Set([...this.#changed, ...changed]);
     if (staged.kind === "rejected" && (signal.aborted || isEarly)) return undefined;
     if (staged.kind === "absent") return this.remove(started);
     const files = [...this.#unreported];
-    this.#unreported.clear();
+    this.#unreported = none;
     const before = JSON.stringify(this.#findings);
     this.#findings = findingsOf(staged);
     const changes = staged.kind === "ready" ? this.#take(staged, files, started) : this.#reject(staged, files, started);
@@ -161,15 +166,15 @@ export class SkillFolder {
     this.#settle();
   }
 
-  async #stage(changed: ReadonlySet<string>, signal: AbortSignal): Promise<Staged> {
+  async #stage(changed: ReadonlySet<string>, signal: AbortSignal, texts: SkillTexts | undefined): Promise<Staged> {
     const { loader, runners, hostVersion, importTimeout, hashes, trust, consent } = this.#parts;
     const start = Date.now();
     const seen = new Set<string>();
     const states = new ReadStates(start);
-    const onRead = (file: string, bytes: Uint8Array, stats?: Stats, hash?: string): void => {
+    const onRead = (file: string, bytes: Uint8Array, stats?: Stats, hash?: string): string => {
       seen.add(file);
       states.record(file, stats);
-      hashes.record(file, bytes, hash);
+      return hashes.record(file, bytes, hash);
     };
     this.#states = undefined;
     try {
@@ -181,7 +186,7 @@ export class SkillFolder {
       if (!mayRun) consent?.onWithheld(this.path);
       const code = { mayRun, runners: mayRun ? runners : ((await consent?.inspect()) ?? []) };
       const ofFolder = { listing, lastGeneration, onResourcesChanged, seen: onRead };
-      const options = { loader, ...code, hostVersion, importTimeout, signal, trust, pinsOf, ...ofFolder };
+      const options = { loader, ...code, texts, hostVersion, importTimeout, signal, trust, pinsOf, ...ofFolder };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind !== "ready") return staged;
       this.#recordCode(staged, seen, start);
@@ -215,7 +220,7 @@ export class SkillFolder {
     this.#generation = isSame ? { ...generation, skill: before } : generation;
     this.#lastGeneration = this.#generation.skill.generation;
     this.#parts.retirement.retire(replaced);
-    this.#attempted = new Set();
+    this.#attempted = none;
     this.#isUnconfirmed = false;
     this.#isStale = false;
     this.#conclude(generation.diagnostics);
@@ -264,6 +269,8 @@ export class SkillFolder {
     this.#settle();
   }
 }
+
+const none: ReadonlySet<string> = new Set();
 
 function createListing(folder: string, parts: FolderParts): FolderListing {
   let isTold = false;

@@ -8,6 +8,7 @@ import { type PathChange, type TreeWatcher, type WatchBackend, watchTree } from 
 import type { Pins } from "../../trust/pins/pins.ts";
 import type { SkillTrust } from "../../trust/skill-trust.ts";
 import { UnitRetirement } from "../load/stage-tool.ts";
+import type { SkillTextCache } from "../load/text-cache.ts";
 import type { ToolRunner } from "../load/tool-runner.ts";
 import type { LoadedFolder, SkillsChange, SkillsSnapshot } from "../skill.ts";
 import { FileHashes } from "./file-hashes.ts";
@@ -34,6 +35,8 @@ interface SkillStoreOptions {
   onEdited?(files: readonly string[]): void;
   /** Decides of which skill folders code may run. Absent: of all. */
   readonly consent?: RunConsent | undefined;
+  /** Remembers what the front matter of skills says. Absent: every file is parsed. */
+  readonly texts?: SkillTextCache | undefined;
 }
 
 /** A claim on some roots, which stay loaded until every claim on them is released. */
@@ -174,6 +177,7 @@ export class SkillStore implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#watcher?.[Symbol.asyncDispose]();
     await this.#loads.close();
+    await this.#parts.texts?.idle();
     await this.#parts.retirement.ended(closingGrace);
     this.#publisher.close();
     this.#problems.clear();

@@ -31,18 +31,31 @@ export interface PromptParts extends Pick<Prompt, "definition" | "origin" | "com
 }
 
 /** Creates a prompt that checks its arguments before `make` runs. */
-export function assemblePrompt({ definition, origin, generation, make, complete: completion }: PromptParts): Prompt {
-  let revision: string | undefined;
-  return Object.freeze({
-    definition,
-    origin: Object.freeze({ ...origin }),
-    get revision() {
-      revision ??= sha256(canonicalJson({ definition, generation: generation() }));
-      return revision;
-    },
-    get: async (args: Readonly<Record<string, string>>, context: OfferContext) => make(checkArguments(definition, args), context),
-    ...(completion && { complete: completion }),
-  });
+export function assemblePrompt(parts: PromptParts): Prompt {
+  return Object.freeze(new AssembledPrompt(parts));
+}
+
+/** A class, because each object with an accessor of its own has a hidden class of its own: ten times the memory. */
+class AssembledPrompt implements Prompt {
+  readonly definition: PromptDefinition;
+  readonly origin: ToolOrigin;
+  readonly get: Prompt["get"];
+  declare readonly complete?: NonNullable<Prompt["complete"]>;
+  readonly #generation: () => string;
+  #revision: string | undefined;
+
+  constructor({ definition, origin, generation, make, complete: completion }: PromptParts) {
+    this.definition = definition;
+    this.origin = Object.freeze({ ...origin });
+    this.get = async (args, context) => make(checkArguments(definition, args), context);
+    if (completion !== undefined) this.complete = completion;
+    this.#generation = generation;
+  }
+
+  get revision(): string {
+    this.#revision ??= sha256(canonicalJson({ definition: this.definition, generation: this.#generation() }));
+    return this.#revision;
+  }
 }
 
 /** The same prompt under another name; its origin keeps the native one. */

@@ -18,7 +18,17 @@ describe("a service that skillhost does not have", () => {
     "answers questions as one in which nothing exists",
     async () => {
       const { client, sessionId } = await begin();
-      const parameters = { sessionId, paths: ["/a", "/b"], number: 1, id: 1, handle: "none", requestId: "none", text: "/", offset: 1 };
+      const parameters = {
+        sessionId,
+        paths: ["/a", "/b"],
+        number: 1,
+        id: 1,
+        handle: "none",
+        requestId: "none",
+        text: "/",
+        offset: 1,
+        name: "chronicleEnabled",
+      };
       // The contract compiles a schema for each of them.
       const answers: Record<string, Json> = {};
       for (const method of Object.keys(absentServices)) answers[method] = await client.request(method, parameters);

@@ -90,6 +90,15 @@ describe("a request to a model that a client carries", () => {
     expect(reasons).toEqual([]);
   });
 
+  test("that was cancelled before it began fails with the reason of that", async () => {
+    const reasons = unhandled();
+    const { requests } = carrier();
+    const signal = AbortSignal.abort(new Error("the session has ended"));
+    await expect(requests.fetchFor("s")("http://model", { ...request, signal })).rejects.toThrow("the session has ended");
+    await turnsOfTheLoop(5);
+    expect(reasons).toEqual([]);
+  });
+
   test("fails with all others when the client has gone, and leaves nothing on the client when it is over", async () => {
     const { wire, requests } = carrier();
     const listens = vi.spyOn(wire.closed, "then");

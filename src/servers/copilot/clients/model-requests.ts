@@ -75,9 +75,10 @@ export class ModelRequests {
   #waitForAnswer(requestId: string, signal: AbortSignal): Promise<FetchResponse> {
     return new Promise((resolve, reject) => {
       const body = new ChunkStream();
+      let listening: Disposable | undefined;
       const end = (): void => {
         this.#exchanges.delete(requestId);
-        listening[Symbol.dispose]();
+        listening?.[Symbol.dispose]();
       };
       const fail = (error: Error): void => {
         end();
@@ -94,7 +95,7 @@ export class ModelRequests {
         },
         fail,
       });
-      const listening = onAbort(signal, () => {
+      listening = onAbort(signal, () => {
         if (this.#wire.isOpen && this.#exchanges.has(requestId)) void this.#cancel(requestId);
         fail(signal.reason instanceof Error ? signal.reason : new Error("The request was cancelled."));
       });

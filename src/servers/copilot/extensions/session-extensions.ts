@@ -203,9 +203,14 @@ interface ExtensionPlaces {
  */
 export function discoverExtensions({ workingDirectory, userDirectory }: ExtensionPlaces): readonly FoundExtension[] {
   const ofProject = findIn(join(topOf(workingDirectory), ".github", "extensions"), "project");
-  const ofUser = userDirectory === undefined ? [] : findIn(userDirectory, "user");
+  const ofUser = discoverUserExtensions(userDirectory);
   const taken = new Set(ofProject.map(({ name }) => name));
   return [...ofProject, ...ofUser.filter(({ name }) => !taken.has(name))];
+}
+
+/** Finds the extensions of the user. */
+export function discoverUserExtensions(userDirectory: string | undefined): readonly FoundExtension[] {
+  return userDirectory === undefined ? [] : findIn(userDirectory, "user");
 }
 
 function findIn(folder: string, source: FoundExtension["source"]): readonly FoundExtension[] {

@@ -16,6 +16,17 @@ export const absentServices: MethodFamily = {
     kind: "spawn-error",
     message: "skillhost starts no other runtimes. Start one with skillhost --headless, and connect a client to it.",
   }),
+  // No catalog is known, and no other address is contacted.
+  "catalog.search": () => ({
+    kind: "unavailable",
+    reason: "authority-not-configured",
+    message: "skillhost has no catalog of servers and skills. Configure servers with mcp.config.add, install plugins with plugins.install.",
+  }),
+  "mcp.planInstall": () => ({
+    kind: "unavailable",
+    reason: "planning-unavailable",
+    message: "skillhost does not plan installations. Add the server with mcp.config.add.",
+  }),
   // The names of commands come from the plugins and clients of a session.
   "commands.list": () => ({ commands: [] }),
   "managedSettings.read": () => ({}),
@@ -55,6 +66,12 @@ export const absentServices: MethodFamily = {
   "session.schedule.addCron": inSession(refuseSchedule),
   "session.schedule.addSelfPaced": inSession(refuseSchedule),
   "session.schedule.rearmSelfPaced": inSession(refuseSchedule),
+  // The predicates name features of the official runtime that skillhost does not have.
+  "session.settings.evaluatePredicate": inSession(({ params }) => {
+    params.text("name");
+    return { enabled: false };
+  }),
+  "session.settings.snapshot": inSession(settingsOf),
   "session.telemetry.getEngagementId": inSession(() => ({})),
   // Features are attached to telemetry, which is not sent.
   "session.telemetry.setFeatureOverrides": inSession(() => undefined),
@@ -90,6 +107,18 @@ function inSession(answer: Method): Method {
   return (call) => {
     findSession(call.server, call.params);
     return answer(call);
+  };
+}
+
+/** Only the model is a setting that skillhost has, too. */
+function settingsOf({ server, params }: Call): object {
+  const { model, reasoningEffort } = findSession(server, params).session.config.turn;
+  return {
+    repo: {},
+    model: { ...(model !== undefined && { model }), ...(reasoningEffort !== undefined && { defaultReasoningEffort: reasoningEffort }) },
+    validation: {},
+    job: {},
+    onlineEvaluation: {},
   };
 }
 

@@ -1,5 +1,5 @@
 import { HostError } from "../../../base/errors.ts";
-import type { SessionExtensions } from "../extensions/session-extensions.ts";
+import { discoverUserExtensions, type SessionExtensions } from "../extensions/session-extensions.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
@@ -9,6 +9,12 @@ export const extensions: MethodFamily = {
   async "session.extensions.reload"({ server, params }) {
     await findSession(server, params).extensions?.reload();
   },
+  "extensions.discover": ({ server: { options } }) => ({
+    extensions: discoverUserExtensions(options.extensionsDirectory).map(({ id, name, file, source }) => {
+      return { id, name, path: file, source, enabled: true };
+    }),
+    mode: "load_only",
+  }),
   "session.extensions.enable": (call) => extensionsOf(call).enable(call.params.text("id")),
   "session.extensions.disable": (call) => extensionsOf(call).disable(call.params.text("id")),
 };

@@ -14,26 +14,40 @@ export const history: MethodFamily = {
   async "session.history.rewind"(call) {
     const { session } = sessionOf(call);
     const mode = call.params.optionalText("mode") ?? "conversation";
-    const files = { restoredFiles: [], skippedFiles: [] };
-    if (session.conversation.isBusy) return { outcome: "session-busy", ...files };
-    if (mode === "conversation-and-files") return { outcome: noFiles, ...files };
-    if (mode !== "conversation") throw badParams(call.params.method, 'mode must be "conversation" or "conversation-and-files".');
-    return { outcome: "success", eventsRemoved: await session.conversation.rewind(call.params.text("eventId")), ...files };
+    if (mode !== "conversation" && mode !== "conversation-and-files")
+      throw badParams(call.params.method, 'mode must be "conversation" or "conversation-and-files".');
+    try {
+      return await session.rewind(call.params.text("eventId"), { restoreFiles: mode === "conversation-and-files" });
+    } catch (error) {
+      const outcome = error instanceof HostError ? refusals[error.code] : undefined;
+      if (outcome === undefined) throw error;
+      return { outcome, restoredFiles: [], skippedFiles: [] };
+    }
   },
   async "session.history.listRewindPoints"(call) {
-    const { conversation } = sessionOf(call).session;
-    if (conversation.isBusy) return { fileChangeTrackingEnabled: false, unavailableReason: "session-busy", points: [] };
+    const { conversation, rewinding, config } = sessionOf(call).session;
+    const fileChangeTrackingEnabled = config.options.fileChangeTracking === true;
+    if (conversation.isBusy) return { fileChangeTrackingEnabled, unavailableReason: "session-busy", points: [] };
     const points = await conversation.rewindPoints();
+    const described = await rewinding.describe(points);
     const unknown = { canRestoreFiles: false, fileCount: 0, turnChangedFiles: false, linesAdded: 0, linesRemoved: 0 };
     return {
-      fileChangeTrackingEnabled: false,
-      points: points.map(({ prompt, ...point }) => ({ ...point, userMessage: prompt, ...unknown, isAutopilotContinuation: false })),
+      fileChangeTrackingEnabled,
+      points: (described ?? points).map(({ prompt, ...point }) => ({
+        ...unknown,
+        ...point,
+        userMessage: prompt,
+        isAutopilotContinuation: false,
+      })),
     };
   },
-  "session.history.previewRewind"(call) {
-    sessionOf(call);
-    // Changes of files are not recorded, so only the conversation can be rewound.
-    return { available: false, reason: noFiles, fileCount: 0, files: [] };
+  async "session.history.previewRewind"(call) {
+    const { conversation, rewinding } = sessionOf(call).session;
+    const unavailable = { available: false, fileCount: 0, files: [] };
+    if (conversation.isBusy) return { ...unavailable, reason: refusals["SESSION_BUSY"] };
+    const files = await rewinding.preview(call.params.text("eventId"));
+    if (files === undefined) return { ...unavailable, reason: refusals["FILES_NOT_TRACKED"] };
+    return { available: true, fileCount: files.length, files };
   },
   async "session.history.compact"(call) {
     const { session } = sessionOf(call);
@@ -69,7 +83,11 @@ export const history: MethodFamily = {
   },
 };
 
-const noFiles = "file-change-tracking-disabled";
+/** Why files cannot be restored, by the code of the error. */
+const refusals: Readonly<Record<string, string>> = {
+  SESSION_BUSY: "session-busy",
+  FILES_NOT_TRACKED: "file-change-tracking-disabled",
+};
 
 function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);

@@ -60,6 +60,16 @@ export const mcp: MethodFamily = {
     await sessionOf(call).update({ envValueMode: mode as "direct" | "indirect" });
     return { mode };
   },
+  // Servers are always loaded in the background, so nothing has to be moved there.
+  "session.mcp.moveLoadingToBackground"(call) {
+    sessionOf(call);
+    return { movedToBackground: false };
+  },
+  // The identity cannot be sent over a connection, so nothing changes.
+  "session.mcp.configureGitHub"(call) {
+    sessionOf(call);
+    return { changed: false };
+  },
   "session.mcp.removeGitHub"(call) {
     sessionOf(call);
     return { removed: false };
@@ -67,6 +77,15 @@ export const mcp: MethodFamily = {
   "session.mcp.oauth.handlePendingRequest": ({ server, client, params }) => ({
     success: findSession(server, params).answer(client, params.text("requestId"), params.record("result")),
   }),
+  // A server that waits for credentials tries again with the changed ones; the others renew theirs themselves.
+  "session.mcp.oauth.authenticationStateChanged"(call) {
+    const session = sessionOf(call);
+    const name = call.params.optionalText("serverName");
+    const waiting = session.mcp.list().filter(({ status }) => status === "needs-auth");
+    const changed = waiting.filter((server) => name === undefined || server.name === name);
+    // The status of a server shows what its start comes to.
+    for (const server of changed) void session.mcp.restart(server.name).catch(() => {});
+  },
   async "session.mcp.oauth.login"(call) {
     const session = sessionOf(call);
     const name = call.params.text("serverName");

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { ContextUse } from "../../../session/conversation.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import { badParams } from "../connection/params.ts";
@@ -15,6 +16,7 @@ export const metadata: MethodFamily = {
       throw badParams(params.method, "the working directory of a session cannot change. Create another session there.");
     }
     if (Object.keys(change).length > 0) await session.session.update(change);
+    session.providers.keep(params, client);
     return { success: true };
   },
   "session.mode.get": (call) => sessionOf(call).mode,
@@ -58,6 +60,15 @@ export const metadata: MethodFamily = {
       workspace: null,
     };
   },
+  "session.metadata.recordContextChange"(call) {
+    const { session } = sessionOf(call);
+    const { cwd, ...git } = call.params.record("context");
+    if (typeof cwd !== "string") throw badParams(call.params.method, "context.cwd must be a string.");
+    // The session itself knows its directory, so a report about another one is ignored.
+    if (resolve(cwd) === resolve(session.config.workingDirectory))
+      session.events.append("session.context_changed", { cwd, ...textsOf(git) });
+    return {};
+  },
   "session.metadata.isProcessing": (call) => ({ processing: sessionOf(call).isBusy }),
   "session.metadata.activity"(call) {
     const { isBusy, session } = sessionOf(call);
@@ -75,6 +86,12 @@ export const metadata: MethodFamily = {
     return { totalTokens: systemTokens + conversationTokens, messagesTokenCount: conversationTokens, systemTokenCount: systemTokens };
   },
 };
+
+const gitFacts = ["gitRoot", "repository", "hostType", "repositoryHost", "branch", "headCommit", "baseCommit"];
+
+function textsOf(facts: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(gitFacts.flatMap((name) => (typeof facts[name] === "string" ? [[name, facts[name]]] : [])));
+}
 
 export function toMode(mode: string, method: string): AgentMode {
   if (mode === "interactive" || mode === "plan" || mode === "autopilot") return mode;

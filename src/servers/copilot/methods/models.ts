@@ -1,12 +1,16 @@
+import { isRecord } from "../../../base/json.ts";
 import type { ModelInfo } from "../../../models/list-models.ts";
 import { listModels, type ProviderOptions } from "../../../models/provider.ts";
 import type { SessionChange } from "../../../session/session-config.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import { Params } from "../connection/params.ts";
+import type { ServerContext } from "../context.ts";
 import { carrierOf } from "../request/apply-session-request.ts";
-import { findEndpoint } from "../request/model-endpoint.ts";
+import { findEndpoint, toEndpoint } from "../request/model-endpoint.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
+import { describeDeclared } from "./providers.ts";
 
 /** Models, and the model requests that a client sends for the runtime. */
 export const models: MethodFamily = {
@@ -29,8 +33,12 @@ export const models: MethodFamily = {
   // Only the endpoint knows its models.
   "models.getBuiltInCatalog": () => ({ models: [] }),
   async "session.model.list"(call) {
-    const { provider } = findSession(call.server, call.params).session.config.turn;
-    return { list: provider === undefined ? [] : await list(provider, call) };
+    const { session, providers } = findSession(call.server, call.params);
+    const { provider } = session.config.turn;
+    const declared = providers.models.map(describeDeclared);
+    // A provider that need not list its models serves the declared ones nevertheless.
+    const listed = provider === undefined ? [] : await list(provider, call).catch((error) => orNone(error, declared));
+    return { list: [...declared, ...listed] };
   },
   "session.model.getCurrent"({ server, params }) {
     const { model, reasoningEffort } = findSession(server, params).session.config.turn;
@@ -43,6 +51,7 @@ export const models: MethodFamily = {
     const capabilities = params.optionalRecord("modelCapabilities") as SessionChange["modelCapabilities"];
     await session.session.update({
       model: modelId,
+      ...changeOfProvider(server, session, modelId),
       ...(effort !== undefined && { reasoningEffort: effort }),
       ...(capabilities !== undefined && { modelCapabilities: capabilities }),
     });
@@ -53,6 +62,20 @@ export const models: MethodFamily = {
     const reasoningEffort = params.text("reasoningEffort");
     await session.update({ reasoningEffort });
     return { reasoningEffort };
+  },
+  /** The model and effort of a policy or a repository; a policy counts before the command line, and that before the repository. */
+  async "session.model.applyStartupOverlay"({ server, params }) {
+    const { session } = findSession(server, params);
+    const managed = params.optionalText("deviceManagedModel") ?? params.optionalText("serverManagedModel");
+    const repository = params.optionalText("repoModel");
+    const effort = params.optionalText("repoReasoningEffort");
+    const model = managed ?? params.optionalText("cliModel") ?? repository;
+    // An effort of the repository belongs to the model that it names.
+    const isOfRepository = effort !== undefined && (model === undefined || model === repository);
+    const change = { ...(model !== undefined && { model }), ...(isOfRepository && { reasoningEffort: effort }) };
+    if (Object.keys(change).length > 0) await session.update(change);
+    const modelId = session.config.turn.model;
+    return { ...(modelId !== undefined && { modelId }), ...(model !== undefined && { status: "switched" }) };
   },
   // Model requests count against no quota.
   "account.getQuota": () => ({ quotaSnapshots: {} }),
@@ -74,6 +97,22 @@ export const models: MethodFamily = {
     return { accepted: client.modelRequests.receive(requestId, chunk, params.flag("end")) };
   },
 };
+
+/** A model that a client declared is asked at its provider; another one at the provider that the session had at first. */
+function changeOfProvider(server: ServerContext, { id, session, providers }: CopilotSession, modelId: string): SessionChange {
+  const declared = providers.find(modelId);
+  if (declared === undefined) return providers.returnToFirst() ?? {};
+  providers.leaveFirst(session.config.turn.provider);
+  const fetch = carrierOf(server)?.modelRequests.fetchFor(id);
+  const { provider, capabilities } = toEndpoint(declared, { sessionId: id, client: declared.client, fetch });
+  const named = { wireModel: String(declared.model["id"]), ...(provider as ProviderOptions) };
+  return { provider: named, ...(isRecord(capabilities) && { modelCapabilities: capabilities }) };
+}
+
+function orNone(error: unknown, declared: readonly object[]): readonly object[] {
+  if (declared.length === 0) throw error;
+  return [];
+}
 
 /** SDKs require every field. The login is unknown, and clients must not see the token. */
 const tokenOfEnvironment = { type: "env", host: "https://github.com", login: "", token: "", envVar: "" } as const;

@@ -77,6 +77,14 @@ export const ui: MethodFamily = {
     // Each client receives each command and answers, even when it does not have it. That is not an error.
     return { success: true };
   },
+  // Commands apply their effects themselves, so nothing is left to store.
+  "session.commands.finalizeInvocationEffect"({ server, params }) {
+    findSession(server, params);
+    params.record("effect");
+    const outcome = params.text("outcome");
+    if (outcome !== "applied" && outcome !== "cancelled") throw badParams(params.method, 'outcome must be "applied" or "cancelled".');
+    return { success: true };
+  },
   "session.commands.respondToQueuedCommand"({ server, client, params }) {
     const session = findSession(server, params);
     const { handled, stopProcessingQueue } = params.record("result");

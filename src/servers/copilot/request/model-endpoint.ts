@@ -10,6 +10,7 @@ import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 import type { Environment } from "../copilot-options.ts";
 import { pick } from "./parse-session-request.ts";
+import type { NamedModel } from "./session-providers.ts";
 
 /** Where a session's model is served, and its name there. */
 interface ModelEndpoint {
@@ -20,16 +21,21 @@ interface ModelEndpoint {
   readonly capabilities?: unknown;
 }
 
-interface EndpointPlace {
+/** What the endpoint of a client's provider needs. */
+interface ProviderPlace {
   readonly sessionId: string;
+  /** The client that gave the provider. */
   readonly client: Client;
+  /** Sends requests through a client. Undefined: the runtime sends them itself. */
+  readonly fetch: ModelFetch | undefined;
+}
+
+interface EndpointPlace extends ProviderPlace {
   readonly environment: Environment;
   /** The token from the client or the command line. */
   readonly gitHubToken: string | undefined;
   /** Gets tokens from the client, which replace `gitHubToken`. */
   readonly acquireToken: (() => Promise<string>) | undefined;
-  /** Sends requests through a client. Undefined: the runtime sends them itself. */
-  readonly fetch: ModelFetch | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -44,9 +50,7 @@ const limitFields = ["modelId", "wireModel", "maxPromptTokens", "maxOutputTokens
 export function findEndpoint(params: Params, place: EndpointPlace): ModelEndpoint {
   const named = namedModel(params);
   if (named !== undefined) {
-    const { model, provider } = named;
-    const own = { ...provider, ...pick(model, limitFields) };
-    return { provider: toProvider(own, place), model: textOf(model, "id"), capabilities: capabilitiesOf(model) };
+    return toEndpoint(named, place);
   }
   const own = params.optionalRecord("provider");
   if (own !== undefined) {
@@ -56,8 +60,14 @@ export function findEndpoint(params: Params, place: EndpointPlace): ModelEndpoin
   return { provider: environmentProvider(place, params.optionalText("clientName")), model: params.optionalText("model") };
 }
 
+/** The endpoint of a model that a client declared. */
+export function toEndpoint({ model, provider }: NamedModel, place: ProviderPlace): ModelEndpoint {
+  const own = { ...provider, ...pick(model, limitFields) };
+  return { provider: toProvider(own, place), model: textOf(model, "id"), capabilities: capabilitiesOf(model) };
+}
+
 /** The entries of `models` and `providers` that `model` selects, as `id` or as `provider/id`. */
-function namedModel(params: Params): { readonly model: Fields; readonly provider: Fields } | undefined {
+function namedModel(params: Params): NamedModel | undefined {
   const wanted = params.optionalText("model");
   const models = params.records("models");
   const chosen =
@@ -76,7 +86,7 @@ function capabilitiesOf({ capabilities, maxContextWindowTokens }: Fields): unkno
 
 const providerFields = ["type", "baseUrl", "wireApi", "apiKey", "bearerToken", "headers", "azure", ...limitFields] as const;
 
-function toProvider(given: Fields, { sessionId, client, fetch }: EndpointPlace): SessionProvider {
+function toProvider(given: Fields, { sessionId, client, fetch }: ProviderPlace): SessionProvider {
   const { name, hasBearerTokenProvider } = given;
   const providerName = typeof name === "string" ? name : "default";
   const bearerToken = async (): Promise<string> => {
@@ -103,7 +113,7 @@ function environmentProvider(
   const baseUrl = copilot ?? (fetch && "https://api.githubcopilot.com");
   if (baseUrl === undefined) return undefined;
   const key = acquireToken === undefined ? { apiKey: gitHubToken ?? "" } : { bearerToken: acquireToken };
-  return { type: "openai", baseUrl, ...key, headers, ...carried };
+  return { type: "openai", wireApi: "auto", baseUrl, ...key, headers, ...carried };
 }
 
 function textOf(fields: Fields, key: string): string | undefined {

@@ -84,6 +84,8 @@ export function parseSessionOptions(params: Params): SessionOptions {
   const variant = params.optionalText("askUserVariant");
   // Only some clients can show forms; the others get plain questions.
   if (variant !== undefined && params.flag("requestElicitation")) options["askUserVariant"] = variant;
+  const tracking = params.optionalFlag("enableFileChangeTracking");
+  if (tracking !== undefined) options["fileChangeTracking"] = tracking;
   if (params.optionalFlag("enableSkills") === false) options["disabledSkills"] = ["*"];
   const agents = params.get("customAgents");
   if (agents !== undefined) options["customAgents"] = Array.isArray(agents) ? agents.map(toAgent) : agents;
@@ -132,7 +134,6 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   // skillhost does not discover configuration, read hooks from files or run git, so only true has no effect.
   enableConfigDiscovery: isTrue,
   enableFileHooks: isTrue,
-  enableFileChangeTracking: isTrue,
   enableHostGitOperations: isTrue,
   enableOnDemandInstructionDiscovery: isTrue,
   enableSessionStore: isTrue,
@@ -151,7 +152,10 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 function findIgnored(params: Params): readonly string[] {
-  return Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
+  const ignored = Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
+  const providers = [params.optionalRecord("provider"), ...params.records("providers")];
+  // Endpoints that support WebSockets serve the same API over HTTP.
+  return providers.some((one) => one?.["transport"] === "websockets") ? [...ignored, "transport of a provider"] : ignored;
 }
 
 function refuseUnenforceable(params: Params): void {

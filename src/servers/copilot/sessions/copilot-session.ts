@@ -16,6 +16,7 @@ import { ClientCommands, QueuedCommands } from "../clients/client-commands.ts";
 import type { ClientFiles } from "../clients/client-files.ts";
 import type { ClientPlugins } from "../clients/client-plugins.ts";
 import type { SessionExtensions } from "../extensions/session-extensions.ts";
+import { SessionProviders } from "../request/session-providers.ts";
 import { DerivedEvents, describeSkill, EventTranslator, isDroppable, isStreaming, translateAll } from "./copilot-events.ts";
 
 interface Joining {
@@ -60,6 +61,7 @@ export class CopilotSession {
   /** The name that a client has set. */
   name: string | undefined;
   plugins: ClientPlugins;
+  readonly providers: SessionProviders = new SessionProviders();
   /** The session's files at its client. Undefined: they are on this machine. */
   files: ClientFiles | undefined;
   /** The last client, which has disconnected without leaving. Its pending requests wait for the next client. */

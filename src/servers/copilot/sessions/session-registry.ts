@@ -36,6 +36,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   });
   const copilotSession = new CopilotSession(session, server, plugins);
   copilotSession.files = files;
+  copilotSession.providers.keep(params, client);
   server.sessions.set(sessionId, copilotSession);
   try {
     copilotSession.join(client, capabilities, { past: "all" });
@@ -95,6 +96,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   // The client that stored the files may have disconnected.
   else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
   copilotSession.plugins = plugins;
+  copilotSession.providers.keep(params, client);
   server.sessions.set(sessionId, copilotSession);
   try {
     const past = params.flag("disableResume") ? noPast : resumed;
