@@ -166,6 +166,7 @@ function addMcpCommand(program: Command, choose: Choose): void {
       .option("--no-token", "let any program on this machine call without a token; only for loopback addresses")
       .option("--allow-host <name>", "host name that clients may use in requests; repeatable", collect)
       .option("--allow-origin <host>", "origin that browsers may call from; repeatable", collect)
+      .option("--max-requests <count>", "requests that an address may send in ten seconds (default: 10000)", count)
       .option("--agent <name>", "serve only the tools of this agent"),
   ).action((options: McpCommandOptions) =>
     choose("mcp", async (context) => (await import("./commands/mcp.ts")).mcp(context, options), { agent: options.agent }),
@@ -323,6 +324,12 @@ function port(value: string): number {
   const number = Number(value);
   if (Number.isInteger(number) && number >= 0 && number <= 65_535) return number;
   throw new InvalidArgumentError("It must be a port number from 0 (any free port) to 65535.");
+}
+
+function count(value: string): number {
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number > 0) return number;
+  throw new InvalidArgumentError("It must be a positive whole number.");
 }
 
 function milliseconds(value: string): number {

@@ -82,11 +82,26 @@ test("mcp denies calls that no rule allows, and lists only tools that pass the f
   await cli.done;
 });
 
+test("mcp answers as many requests of an address in ten seconds as --max-requests allows", async () => {
+  using place = workplace(files);
+  const cli = startCli(["mcp", "--http", "0", "--no-token", "--max-requests", "2"], { cwd: place.path });
+  const url = /http:\S+/.exec(await cli.line(() => true))?.[0] ?? "";
+  // The window of ten seconds may end between two requests, but not between each of many.
+  const statuses: number[] = [];
+  for (let sent = 0; sent < 6; sent++) statuses.push((await post(url, initialize)).status);
+  expect([statuses.slice(0, 2), statuses.includes(429)]).toEqual([[200, 200], true]);
+  cli.interrupt();
+  await cli.done;
+});
+
 test("mcp reports invalid options", async () => {
   for (const argv of [
     ["--http", "http"],
     ["--http", "65536"],
     ["--http", "-1"],
+    ["--http", "0", "--max-requests", "0"],
+    ["--http", "0", "--max-requests", "1.5"],
+    ["--http", "0", "--max-requests", "many"],
     ["--http", "0", "--allow", "shell("],
   ]) {
     const { code, stderr } = await runCli(["mcp", ...argv]);

@@ -20,6 +20,7 @@ export interface McpCommandOptions {
   readonly token?: string | false;
   readonly allowHost?: readonly string[];
   readonly allowOrigin?: readonly string[];
+  readonly maxRequests?: number;
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   readonly yes?: boolean;
@@ -83,6 +84,7 @@ function overHttp(context: CommandContext, options: McpCommandOptions, http: num
       token,
       allowedHosts: options.allowHost,
       allowedOrigins: options.allowOrigin,
+      maxRequests: options.maxRequests,
       logger: log,
     });
     announce(context, face, token === undefined);

@@ -50,6 +50,7 @@ export class ConnectionGate {
 
   /** Marks a connection as admitted: its client has authenticated. */
   admit(socket: Socket): void {
+    if (this.#admitted.has(socket)) return;
     if (this.#removePending(socket, networkOf(socket.remoteAddress ?? ""))) this.#admitted.add(socket);
   }
 

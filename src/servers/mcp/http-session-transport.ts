@@ -141,9 +141,8 @@ export class HttpSessionTransport implements Transport {
       this.#answers.get(id)?.unanswered.delete(id);
       this.#answers.set(id, stream);
     }
-    const connected = this.#connect(stream.id, outgoing);
-    if (version < firstWithEmptyEvents || !this.#versions.includes(version)) return;
-    connected.write(`id: ${this.#events.add(stream.id, "")}\nretry: ${retryMs}\ndata: \n\n`);
+    const isPrimed = version >= firstWithEmptyEvents && this.#versions.includes(version);
+    this.#connect(stream.id, outgoing, isPrimed ? `id: ${this.#events.add(stream.id, "")}\nretry: ${retryMs}\ndata: \n\n` : "");
   }
 
   #get({ incoming, outgoing }: HttpExchange): AnsweredError | undefined {
@@ -199,10 +198,10 @@ export class HttpSessionTransport implements Transport {
     return { status: 400, message };
   }
 
-  #connect(streamId: string, outgoing: ServerResponse): EventStream {
-    const stream = new EventStream(outgoing, this.#headers);
+  #connect(streamId: string, outgoing: ServerResponse, opening?: string): EventStream {
+    const stream = new EventStream(outgoing, this.#headers, opening);
     this.#connected.set(streamId, stream);
-    outgoing.once("close", () => {
+    outgoing.on("close", () => {
       if (this.#connected.get(streamId) === stream) this.#connected.delete(streamId);
     });
     return stream;

@@ -101,7 +101,7 @@ export class LegacySessions implements AsyncDisposable {
 
   #answer(entry: Entry, exchange: HttpExchange): void {
     entry.open++;
-    exchange.outgoing.once("close", () => {
+    exchange.outgoing.on("close", () => {
       entry.open--;
       entry.usedAt = Date.now();
     });

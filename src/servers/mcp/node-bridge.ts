@@ -95,9 +95,9 @@ function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer |
       if (length <= maxBytes) chunks.push(chunk);
       else resolve("too long");
     });
-    incoming.once("end", () => resolve(Buffer.concat(chunks)));
+    incoming.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     // Also emitted after the end, when it has no effect.
-    incoming.once("close", () => resolve("gone"));
+    incoming.on("close", () => resolve("gone"));
   });
 }
 

@@ -15,7 +15,6 @@ const maxCharacters = 512 * 1024;
 
 /**
  * The newest events of one session, for clients that resume a stream with `Last-Event-ID`. The oldest events are dropped.
- * @internal
  */
 export class ReplayStore {
   /** Oldest first. */

@@ -74,7 +74,7 @@ export async function serveHttp(endpoint: McpEndpoint, options: HttpOptions, log
     if (refusal !== undefined) return refuse(response, refusal);
     if (isPreflight(request)) return answerPreflight(request, response);
     gate.admit(request.socket);
-    if (pathOf(request) !== path) refuse(response, { status: 404, message: `The MCP endpoint is ${path}.` });
+    if (request.url !== path && pathOf(request) !== path) refuse(response, { status: 404, message: `The MCP endpoint is ${path}.` });
     else void handle(request, response);
   });
   server.on("connection", (socket) => gate.add(socket));
