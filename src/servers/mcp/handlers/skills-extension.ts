@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type CacheHint, ProtocolError, ProtocolErrorCode, type Server } from "@modelcontextprotocol/server";
 import {
   RESOURCES_DIRECTORY_READ_METHOD,
@@ -20,6 +20,7 @@ import type { Resource, ResourceContents } from "../../../tools/resource.ts";
 import type { SkillEntry } from "../../../tools/tool-source.ts";
 import { guarded, schemaOf } from "../fast-path-server.ts";
 import { cursorUri, cutPage, firstAfter, nextCursor, type Page } from "../served-session.ts";
+import { readPlainFrontMatter } from "./plain-front-matter.ts";
 
 const pageSize = 100;
 /** The number of skills whose files are read at the same time: more would only hold more files in memory. */
@@ -228,7 +229,7 @@ export class SkillResources {
       const listed = await Promise.all(
         others.map(async ({ path, source }) => describe(addressOf(name, path), await skill.read(source.origin.nativeName))),
       );
-      listed.push(describe(entry.uri, bytes));
+      listed.push(...listedFiles(entry));
       return { ...entry, resources: listed.sort((a, b) => (a.uri < b.uri ? -1 : 1)) };
     } catch (error) {
       this.#log.error(`Skill "${skill.name}" is not available to MCP clients.`, { error: toError(error) });
@@ -255,14 +256,29 @@ function nameServed(skills: readonly SkillEntry[]): ReadonlyMap<string, SkillEnt
 /** The entry of a skill by its SKILL.md, and the served bytes of that file. */
 async function documentEntry(name: string, skill: SkillEntry, document: ServedFile): Promise<[Skill, Uint8Array]> {
   const written = await skill.read(document.source.origin.nativeName);
+  const plain = plainEntry(name, written);
+  if (plain !== undefined) return [plain, written];
   try {
     return [await skillEntry(name, { [documentName]: written }), written];
   } catch {
     // Clients would refuse the original file.
     const bytes = normalized(name, skill, written);
-    return [await skillEntry(name, { [documentName]: bytes }), bytes];
+    return [plainEntry(name, bytes) ?? (await skillEntry(name, { [documentName]: bytes })), bytes];
   }
 }
+
+/** The entry of a simple SKILL.md, without the SDK, which takes ten times as long. */
+function plainEntry(name: string, bytes: Uint8Array): Skill | undefined {
+  const document = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!isUtf8(document)) return undefined;
+  const frontmatter = readPlainFrontMatter(document.toString("utf8", 0, maxPlainLength), name);
+  if (frontmatter === undefined) return undefined;
+  const uri = addressOf(name, documentName);
+  return { uri, frontmatter: frontmatter as Skill["frontmatter"], resources: [describe(uri, bytes)] };
+}
+
+/** Longer front matter is not simple. */
+const maxPlainLength = 4_096;
 
 /** The bytes of a served file. They match the digest if the file is unchanged. */
 async function readServed(name: string, skill: SkillEntry, { path, source }: ServedFile, digest: string): Promise<Uint8Array> {
@@ -299,7 +315,7 @@ function addressOf(name: string, path: string): string {
 }
 
 function digestOf(bytes: Uint8Array): string {
-  return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+  return `sha256:${hash("sha256", bytes, "hex")}`;
 }
 
 /** Chooses text or blob by the content of the file, not by its name. */
