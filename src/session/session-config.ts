@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
@@ -81,15 +82,14 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
 }
 
 /** What `update` may change while a session lives. A field given as undefined goes back to its default. */
-export type SessionChange = Omit<
-  SessionOptions,
-  "sessionId" | "persist" | "workingDirectory" | "tools" | "waitForAttachments" | "fileChangeTracking"
->;
+export type SessionChange = Omit<SessionOptions, "sessionId" | "persist" | "tools" | "waitForAttachments" | "fileChangeTracking">;
 
 /** The options of a session, checked and complete. Frozen; `update` makes another. */
 export interface ResolvedSessionConfig {
   readonly sessionId: string;
   readonly workingDirectory: string;
+  /** Where the session was opened: relative paths of its options start there, and so do its MCP servers. */
+  readonly startDirectory: string;
   readonly tools: readonly ToolLike[];
   /** What the tools depend on. */
   readonly view: CatalogView;
@@ -124,6 +124,8 @@ export interface ResolvedSessionConfig {
 export interface SessionDefaults {
   readonly sessionId: string;
   readonly workingDirectory: string;
+  /** Default: the working directory. */
+  readonly startDirectory?: string | undefined;
   /** They run before the session's own. */
   readonly hostHooks?: ResolvedHooks | undefined;
   /** Agents that every session has, unless it brings one of the same name. */
@@ -141,14 +143,16 @@ export interface SessionDefaults {
 export function resolveSessionConfig(options: SessionOptions, defaults: SessionDefaults): ResolvedSessionConfig {
   const given = readFields(options, "session options", "SESSION_OPTIONS", fields);
   const workingDirectory = resolve(defaults.workingDirectory, given.workingDirectory ?? "");
+  const { startDirectory = workingDirectory } = defaults;
   const { largeOutput = {} } = given;
   assertProvider(given.provider, defaults.modelProviders);
   const agents = resolveAgents(given, defaults.hostAgents);
-  const servers = resolveServers(given, agents, workingDirectory);
-  const view = createView(given, agents, servers, workingDirectory);
+  const servers = resolveServers(given, agents, startDirectory);
+  const view = createView(given, agents, servers, startDirectory);
   return Object.freeze({
     sessionId: given.sessionId ?? defaults.sessionId,
     workingDirectory,
+    startDirectory,
     tools: given.tools ?? [],
     view,
     agents,
@@ -170,7 +174,7 @@ export function resolveSessionConfig(options: SessionOptions, defaults: SessionD
     toolTimeout: given.toolTimeout ?? 120_000,
     largeOutput: Object.freeze({
       maxSizeBytes: largeOutput.enabled === false ? Number.POSITIVE_INFINITY : (largeOutput.maxSizeBytes ?? 51_200),
-      outputDir: largeOutput.outputDir === undefined ? undefined : resolve(workingDirectory, largeOutput.outputDir),
+      outputDir: largeOutput.outputDir === undefined ? undefined : resolve(startDirectory, largeOutput.outputDir),
     }),
     services: defaults.services ?? noServices,
     context: given.context,
@@ -189,7 +193,7 @@ function createTurn(
   return resolveTurnConfig({ ...given, model, reasoningEffort, modelProviders }, toolOptionsFor(model, given.modelTools));
 }
 
-function createView(given: SessionOptions, { selected }: SessionAgents, { key }: ResolvedServers, workingDirectory: string): CatalogView {
+function createView(given: SessionOptions, { selected }: SessionAgents, { key }: ResolvedServers, startDirectory: string): CatalogView {
   const { model, availableTools, excludedTools, toolFilterPrecedence, disabledSkills, toolSearch, modelTools } = given;
   return createCatalogView({
     model: selected?.model ?? model ?? given.chatModel?.id,
@@ -199,7 +203,7 @@ function createView(given: SessionOptions, { selected }: SessionAgents, { key }:
     disabledSkills,
     toolSearch,
     modelTools,
-    skillDirectories: absolute(given.skillDirectories, workingDirectory),
+    skillDirectories: absolute(given.skillDirectories, startDirectory),
     agent: selected && { name: selected.name, tools: selected.tools },
     defaultExcludedTools: given.defaultAgent?.excludedTools,
     servers: key,
@@ -220,26 +224,35 @@ export function changeSessionConfig(
 ): ResolvedSessionConfig {
   if (isRecord(change)) {
     const fixed = Object.keys(change).find((key) => fixedFields.has(key));
+    // There is no default to go back to: the host's may be far from where the session was opened.
+    if (Object.hasOwn(change, "workingDirectory") && change.workingDirectory === undefined)
+      throw wrong("workingDirectory", "must be a path");
     if (fixed !== undefined) throw wrong(fixed, `cannot change while the session is open${fixed === "tools" ? "; use setTools" : ""}`);
   }
   const given = readFields(change, "changes of a session", "SESSION_OPTIONS", fields);
-  const { sessionId, workingDirectory } = config;
+  const { sessionId, workingDirectory, startDirectory } = config;
   const { hostHooks, hostAgents, modelProviders, services } = host;
+  const moved = given.workingDirectory === undefined ? {} : toMove(config, given.workingDirectory);
   return resolveSessionConfig(
-    { ...config.options, ...given },
-    { sessionId, workingDirectory, hostHooks, hostAgents, modelProviders, services },
+    { ...config.options, ...moved, ...given },
+    { sessionId, workingDirectory, startDirectory, hostHooks, hostAgents, modelProviders, services },
   );
 }
 
 const noServices: HostServices = Object.freeze({});
-const fixedFields: ReadonlySet<string> = new Set([
-  "sessionId",
-  "persist",
-  "workingDirectory",
-  "tools",
-  "waitForAttachments",
-  "fileChangeTracking",
-]);
+const fixedFields: ReadonlySet<string> = new Set(["sessionId", "persist", "tools", "waitForAttachments", "fileChangeTracking"]);
+
+/** What else changes with the working directory: folders that were named from the old one stay the same folders. */
+function toMove(config: ResolvedSessionConfig, directory: string): Pick<SessionOptions, "additionalDirectories"> {
+  const { workingDirectory, options } = config;
+  const next = resolve(workingDirectory, directory);
+  if (next === workingDirectory) return {};
+  const stats = statSync(next, { throwIfNoEntry: false });
+  if (stats?.isDirectory() !== true)
+    throw wrong("workingDirectory", `must be a folder that exists, and ${JSON.stringify(next)} is not one`);
+  const { additionalDirectories } = options;
+  return { ...(additionalDirectories && { additionalDirectories: absolute(additionalDirectories, workingDirectory) }) };
+}
 
 export interface LargeOutputOptions {
   /** False: results are never cut. Default: true. */

@@ -1,9 +1,11 @@
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CoalescedEmitter, Emitter } from "../base/emitter.ts";
 import { HostError, toError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import type { Asks, Tool } from "../tools/tool.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
+import { locationOf } from "../trust/trust-file.ts";
 import { type AgentChanges, createAgentChanges } from "./agents/agent-profiles.ts";
 import { CallPipeline } from "./calls/call-pipeline.ts";
 import type { CallServices } from "./calls/call-stages.ts";
@@ -200,6 +202,8 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   #announceUpdate(before: ResolvedSessionConfig): void {
     const [previousMode, newMode] = [before.turn.agentMode, this.config.turn.agentMode];
     if (previousMode !== newMode) this.events.append("session.mode_changed", { previousMode, newMode });
+    const { workingDirectory } = this.config;
+    if (workingDirectory !== before.workingDirectory) this.events.append("session.context_changed", directoryContext(workingDirectory));
     const { model } = this.config.view;
     if (model !== undefined && model !== before.view.model) this.turns.modelChanged(model, before.view.model);
   }
@@ -301,4 +305,9 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     this.changes.clear();
     this.environment.release();
   }
+}
+
+function directoryContext(cwd: string): { readonly cwd: string; readonly gitRoot?: string } {
+  const top = locationOf(cwd);
+  return { cwd, ...(existsSync(join(top, ".git")) && { gitRoot: top }) };
 }

@@ -306,6 +306,16 @@ export class Session implements AsyncDisposable {
     await this.#runtime.update(change);
   }
 
+  /**
+   * Has the session work in another folder: tools, permission rules, instruction files and hooks follow, and `getMessages`
+   * has a `session.context_changed`. Calls that run, MCP servers and relative paths of options stay where they are.
+   * @param directory absolute, or from the working directory so far.
+   * @throws HostError `SESSION_OPTIONS` when it is not a folder, `SESSION_CLOSED`; nothing is changed then.
+   */
+  setWorkingDirectory(directory: string): Promise<void> {
+    return this.update({ workingDirectory: directory });
+  }
+
   /** Everything of the session that is kept, oldest first: what happened, not only what was said. Empty when nothing is recorded. */
   async getMessages(): Promise<readonly SessionEvent[]> {
     this.#runtime.assertOpen();

@@ -83,7 +83,7 @@ type SessionLifeEvents = {
 
 type SessionStateEvents = {
   readonly "session.title_changed": { readonly title: string };
-  /** A client has reported facts about the repository of the working directory. */
+  /** The session works in another folder, or a client has reported facts about its repository. */
   readonly "session.context_changed": { readonly cwd: string; readonly [gitFact: string]: string };
   readonly "session.mode_changed": { readonly previousMode: string; readonly newMode: string };
   readonly "session.model_change": { readonly newModel: string; readonly previousModel?: string; readonly reasoningEffort?: string };

@@ -66,7 +66,7 @@ export class Permissions {
   #ofSession = createMemoryApprovals();
   #hasSessionGrants = false;
   readonly #lookedForOutdated = new WeakSet<Tool>();
-  #lasting: readonly ApprovalScope[] | undefined;
+  #lasting: { readonly directory: string; readonly scopes: readonly ApprovalScope[] } | undefined;
 
   constructor(host: SessionContext, asks: ClientRequests, approvals: ApprovalStore | undefined) {
     this.#host = host;
@@ -265,8 +265,11 @@ export class Permissions {
   }
 
   #lastingScopes(): readonly ApprovalScope[] {
-    this.#lasting ??= [{ kind: "location", id: locationOf(this.#host.config.workingDirectory) }, { kind: "user" }];
-    return this.#lasting;
+    const { workingDirectory: directory } = this.#host.config;
+    if (this.#lasting?.directory !== directory) {
+      this.#lasting = { directory, scopes: [{ kind: "location", id: locationOf(directory) }, { kind: "user" }] };
+    }
+    return this.#lasting.scopes;
   }
 
   #notFound(error: unknown): boolean {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { toError } from "../../base/errors.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
@@ -56,6 +57,7 @@ export class SessionTurnAgent implements TurnAgent {
   #advertised: readonly ToolDefinition[] | undefined;
   #announcedModel: string | undefined;
   #hasBegun = false;
+  #missingDirectory: string | undefined;
 
   constructor(host: SessionTurnContext) {
     this.#host = host;
@@ -157,6 +159,7 @@ export class SessionTurnAgent implements TurnAgent {
       message.source === undefined ? commandIn(submitted.prompt, this.#host.environment.commands?.() ?? noCommands) : undefined;
     const given = called && (await runCommand(called, this.#host, signal));
     if (called !== undefined && (typeof given !== "string" || given.trim() === "")) return false;
+    this.#checkDirectory();
     const starts = !this.#hasBegun;
     const past = starts ? await this.#readPast() : undefined;
     this.#custom.refresh();
@@ -188,6 +191,15 @@ export class SessionTurnAgent implements TurnAgent {
     };
     events.append("user.message", data);
     return true;
+  }
+
+  /** Warns once of a working directory that is gone: tools fail in it, and the conversation can continue elsewhere. */
+  #checkDirectory(): void {
+    const { workingDirectory } = this.#host.config;
+    if (this.#missingDirectory === workingDirectory || existsSync(workingDirectory)) return;
+    this.#missingDirectory = workingDirectory;
+    const message = `The working directory ${workingDirectory} no longer exists, so tools cannot work in it. Choose another one with setWorkingDirectory.`;
+    this.#host.events.append("session.warning", { warningType: "working_directory", message });
   }
 
   async #readPast(): Promise<readonly RecordedEvent[] | undefined> {

@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import type { ContextUse } from "../../../session/conversation.ts";
 import type { AgentMode } from "../../../session/prompt/system-prompt.ts";
 import { badParams } from "../connection/params.ts";
@@ -11,10 +11,7 @@ import type { Call, MethodFamily } from "./method.ts";
 export const metadata: MethodFamily = {
   async "session.options.update"({ server, client, params }) {
     const session = findSession(server, params);
-    const { workingDirectory, ...change } = optionsOf(server, client, params, session.id);
-    if (workingDirectory !== undefined && workingDirectory !== session.session.config.workingDirectory) {
-      throw badParams(params.method, "the working directory of a session cannot change. Create another session there.");
-    }
+    const change = optionsOf(server, client, params, session.id);
     if (Object.keys(change).length > 0) await session.session.update(change);
     session.providers.keep(params, client);
     return { success: true };
@@ -69,6 +66,11 @@ export const metadata: MethodFamily = {
       session.events.append("session.context_changed", { cwd, ...textsOf(git) });
     return {};
   },
+  async "session.metadata.setWorkingDirectory"(call) {
+    const { session } = sessionOf(call);
+    await session.setWorkingDirectory(absolutePath(call, "workingDirectory"));
+    return { workingDirectory: session.config.workingDirectory };
+  },
   "session.metadata.isProcessing": (call) => ({ processing: sessionOf(call).isBusy }),
   "session.metadata.activity"(call) {
     const { isBusy, session } = sessionOf(call);
@@ -91,6 +93,12 @@ const gitFacts = ["gitRoot", "repository", "hostType", "repositoryHost", "branch
 
 function textsOf(facts: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
   return Object.fromEntries(gitFacts.flatMap((name) => (typeof facts[name] === "string" ? [[name, facts[name]]] : [])));
+}
+
+function absolutePath({ params }: Call, key: string): string {
+  const path = params.text(key);
+  if (isAbsolute(path)) return path;
+  throw badParams(params.method, `${key} must be an absolute path.`);
 }
 
 export function toMode(mode: string, method: string): AgentMode {

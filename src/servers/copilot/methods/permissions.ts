@@ -92,12 +92,9 @@ export const permissions: MethodFamily = {
   "session.permissions.paths.isPathWithinWorkspace"(call) {
     return { allowed: isInside(sessionOf(call).config.workingDirectory, pathOf(call)) };
   },
-  "session.permissions.paths.updatePrimary"(call) {
-    const isSame = pathOf(call) === sessionOf(call).config.workingDirectory;
-    if (isSame) return { success: true };
-    throw notSupported(
-      `${call.params.method} is not supported by skillhost: the working directory of a session cannot change. Create another session there.`,
-    );
+  async "session.permissions.paths.updatePrimary"(call) {
+    await sessionOf(call).setWorkingDirectory(pathOf(call));
+    return { success: true };
   },
   async "session.permissions.urls.setUnrestrictedMode"(call) {
     const session = sessionOf(call);

@@ -77,7 +77,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.lsp.initialize",
     "session.metadata.getContextAttribution",
     "session.metadata.getContextHeaviestMessages",
-    "session.metadata.setWorkingDirectory",
     "session.model.setAllowedModels",
     "session.model.switchAutoTier",
     "session.sendMessages",
