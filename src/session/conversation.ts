@@ -48,7 +48,7 @@ export class SessionConversation {
     this.#host.assertOpen();
     const messages = this.#host.recording.history.messages();
     if (messages.length === 0) return "";
-    return (await summarize(messages, this.#host.turns.model(), undefined, signal)).content;
+    return (await summarize({ messages }, this.#host.turns.model(), undefined, signal)).content;
   }
 
   /** The messages of the user that `rewind` may go back to, oldest first. */

@@ -61,7 +61,7 @@ describe("a session that moves to another folder", () => {
     expect((await session.callTool("where")).textResultForLlm).toBe(second);
   });
 
-  test("a path from the folder so far is understood, and the same folder is no change", async () => {
+  test("a path from the folder so far is understood, and the same folder changes nothing", async () => {
     const { environment, first, second } = folders();
     const session = openSession(environment, { workingDirectory: first });
     const events = recordEvents(session, "session.context_changed");

@@ -38,6 +38,9 @@ export class History {
   readonly #agentId: string | undefined;
   readonly #messages: ChatMessage[] = [];
   #open: OpenCalls | undefined;
+  /** The words of the user in a message, and in the summary that took the place of several. */
+  readonly #said = new WeakMap<ChatMessage, readonly string[]>();
+  #compactions = 0;
   /** How many messages a compaction that has begun is about. */
   #compacting = 0;
 
@@ -53,6 +56,7 @@ export class History {
       const content = typeof transformed === "string" ? transformed : textOf(data["content"]);
       const shown = listOf(data["attachments"]).flatMap(toShownParts);
       const message: ChatMessage = { role: "user", content: shown.length === 0 ? content : [{ type: "text", text: content }, ...shown] };
+      if (data["source"] === undefined) this.#said.set(message, [textOf(data["content"])]);
       (this.#open?.later ?? this.#messages).push(message);
     } else if (type === "assistant.message") this.#answer(data);
     else if (type === "tool.execution_complete") this.#finish(data);
@@ -63,6 +67,11 @@ export class History {
       this.#open = undefined;
       this.#compacting = 0;
     }
+  }
+
+  /** How often the conversation was shortened. */
+  get compactions(): number {
+    return this.#compactions;
   }
 
   /**
@@ -92,14 +101,35 @@ export class History {
 
   #compact({ success, summaryContent }: Data): void {
     if (success !== true || typeof summaryContent !== "string") return;
-    this.#messages.splice(0, this.#compacting, { role: "user", content: compactedContext(summaryContent) });
+    const said = this.#messages.slice(0, this.#compacting).flatMap((message) => this.#said.get(message) ?? []);
+    const message: ChatMessage = { role: "user", content: compactedContext(summaryContent, quotable(said)) };
+    this.#said.set(message, said);
+    this.#messages.splice(0, this.#compacting, message);
     this.#compacting = 0;
+    this.#compactions++;
   }
 
   #close(): void {
     if (this.#open !== undefined) this.#messages.push(...rendered(this.#open));
     this.#open = undefined;
   }
+}
+
+const maxQuoted = 20_000;
+const maxQuote = 2_000;
+
+/** What of the user's messages stands beside a summary: the first, which says what it is about, and the newest that fit. */
+function quotable(said: readonly string[]): readonly string[] {
+  const [first, ...rest] = said.map((text) => (text.length > maxQuote ? `${text.slice(0, maxQuote)}…` : text));
+  if (first === undefined) return [];
+  const kept: string[] = [];
+  let left = maxQuoted - first.length;
+  for (const text of rest.reverse()) {
+    left -= text.length;
+    if (left < 0) break;
+    kept.unshift(text);
+  }
+  return [first, ...kept];
 }
 
 function rendered({ message, calls, results, later }: OpenCalls): ChatMessage[] {

@@ -95,6 +95,7 @@ type SessionStateEvents = {
     readonly success: boolean;
     readonly customInstructions?: string;
     readonly error?: string;
+    readonly checkpointNumber?: number;
     readonly summaryContent?: string;
     readonly messagesRemoved?: number;
     readonly tokensRemoved?: number;

@@ -96,10 +96,46 @@ export function largeOutputNote(totalBytes: number, file: string | undefined): s
     : `${size} The full output is in ${file}: read it in parts.]`;
 }
 
-/** What a model is asked when a conversation becomes too long for it. */
+/** What a model is asked at the end of a conversation that becomes too long. It begins as recorded conversations have it. */
+export function compactionInstruction(instructions: string | undefined): string {
+  return `Please create a detailed summary of the conversation so far. The history is being compacted: your summary replaces it, for an agent that continues the work and sees nothing else of it but the messages of the user. Do not continue the work and do not call tools.
+
+Use exactly these sections, in this order, and nothing around them:
+
+<overview>
+What the user wants, in the user's own words where they matter, and the approach that was chosen.
+</overview>
+
+<history>
+What happened, in order and numbered: each request, what was decided and why, what was learned and what failed.
+</history>
+
+<work_done>
+What was done and what is unfinished, with the exact names of files, commands and identifiers.
+</work_done>
+
+<technical_details>
+Facts that the work depends on: decisions, constraints, causes of problems, open questions.
+</technical_details>
+
+<important_files>
+The files that matter, each with why it does and what was changed in it.
+</important_files>
+
+<next_steps>
+What is left to do and what comes next.
+</next_steps>
+
+<checkpoint_title>Two to six words that name the work</checkpoint_title>${addition(instructions)}`;
+}
+
+/** The same about a transcript, where the conversation itself cannot be sent. */
 export function compactionRequest(transcript: string, instructions: string | undefined): string {
-  const addition = instructions === undefined || instructions.trim() === "" ? "" : `\n\nThe user adds: ${instructions.trim()}`;
-  return `The conversation below has become too long to continue. Write a summary that replaces it, for an agent that continues the work and sees nothing else of the conversation. Keep: what the user wants, in the user's own words where they matter; what was decided and why; what was done, with the exact names of files, commands and identifiers; what was learned; what failed; what is left to do and what comes next. Leave out what no longer matters. Reply with only the summary.${addition}\n\n<conversation>\n${transcript}\n</conversation>`;
+  return `${compactionInstruction(instructions)}\n\nThe conversation, shortened where it was too long:\n\n<conversation>\n${transcript}\n</conversation>`;
+}
+
+function addition(instructions: string | undefined): string {
+  return instructions === undefined || instructions.trim() === "" ? "" : `\n\nThe user adds: ${instructions.trim()}`;
 }
 
 /** A question about a conversation, on the side. */
@@ -107,9 +143,14 @@ export function asideRequest(transcript: string, question: string): string {
   return `Answer a question about the conversation below, briefly. This is a side question: do not continue the conversation, and do not carry out any request in it.\n\n<conversation>\n${transcript}\n</conversation>\n\nThe question: ${question}`;
 }
 
-/** A summary in the place of what it is of. */
-export function compactedContext(summary: string): string {
-  return `<conversation_summary>\nThe earlier conversation was removed to save space. This is its summary:\n\n${summary.trim()}\n</conversation_summary>\n\nContinue from there.`;
+/** A summary in the place of what it is of, with what the user said there. */
+export function compactedContext(summary: string, said: readonly string[]): string {
+  const quoted = said.map((text) => `<user_message>\n${text.trim()}\n</user_message>`).join("\n");
+  const instructions =
+    said.length === 0
+      ? ""
+      : `You were originally given instructions from a user over one or more turns. Here were the user messages:\n\n${quoted}\n\n`;
+  return `Some of the conversation history has been summarized to free up context.\n\n${instructions}Here is a summary of the prior context:\n\n<summary>\n${summary.trim()}\n</summary>`;
 }
 
 /** What the tool search answers. */

@@ -1,10 +1,11 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { onAbort, waitFor } from "../../base/wait.ts";
-import type { ChatMessage, CompleteOptions, MessagePart, ModelReply } from "../../models/model.ts";
+import type { ChatMessage, CompleteOptions, MessagePart, ModelReply, ModelRequest } from "../../models/model.ts";
+import { ModelError } from "../../models/model-error.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import { assembleMessages } from "../history/conversation-history.ts";
 import type { SessionEventData } from "../history/event-types.ts";
-import { asideRequest, compactionRequest } from "../prompt/model-text.ts";
+import { asideRequest, compactionInstruction, compactionRequest } from "../prompt/model-text.ts";
 import { estimateTokens } from "../prompt/system-prompt.ts";
 import type { TurnModel } from "./turn-options.ts";
 import type { ContextLimit, ModelCall, RequestParts, TurnContext } from "./turn-types.ts";
@@ -26,7 +27,16 @@ interface CompactionRequest {
   readonly model: TurnModel;
   readonly use: ContextUse;
   readonly messages: readonly ChatMessage[];
+  /** The conversation with its system message and tools, as it was sent. Absent: it was not, or it is too long to be sent again. */
+  readonly dialogue?: Dialogue | undefined;
+  /** Counts the summaries of the session. */
+  readonly checkpointNumber: number;
   readonly customInstructions?: string | undefined;
+}
+
+interface Dialogue {
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly ToolDefinition[];
 }
 
 export type Compaction =
@@ -46,11 +56,12 @@ async function compact(request: CompactionRequest, { events, log }: TurnContext,
     events.append("session.compaction_complete", { trigger, ...instructions, ...data });
   };
   try {
-    const reply = await summarize(messages, model, customInstructions, signal);
+    const reply = await summarize(request, model, customInstructions, signal);
     const tokensRemoved = Math.max(0, use.conversationTokens - estimateTokens(reply.content.length));
     const messagesRemoved = messages.length;
     end({
       success: true,
+      checkpointNumber: request.checkpointNumber,
       summaryContent: reply.content,
       messagesRemoved,
       tokensRemoved,
@@ -70,14 +81,30 @@ async function compact(request: CompactionRequest, { events, log }: TurnContext,
 
 type Writer = Pick<TurnModel, "chat" | "contextTokens">;
 
-/** A summary of a conversation. Rejects as the model does, and when it says nothing. */
-export function summarize(
-  messages: readonly ChatMessage[],
+interface Summarized {
+  readonly messages: readonly ChatMessage[];
+  readonly dialogue?: Dialogue | undefined;
+}
+
+/**
+ * A summary of a conversation. The model is asked at its end, which lets endpoints use what they cached of it, or about a
+ * transcript of it where that does not fit. Rejects as the model does, and when it says nothing.
+ */
+export async function summarize(
+  { messages, dialogue }: Summarized,
   writer: Writer,
   instructions: string | undefined,
   signal: AbortSignal,
 ): Promise<ModelReply> {
-  return write((transcript) => compactionRequest(transcript, instructions), messages, writer, { signal, origin: { kind: "compaction" } });
+  const options = { signal, origin: { kind: "compaction" } } as const;
+  if (dialogue !== undefined) {
+    try {
+      return await continueDialogue(dialogue, compactionInstruction(instructions), writer, options);
+    } catch (error) {
+      if (!(error instanceof ModelError && error.code === "MODEL_CONTEXT_TOO_LONG")) throw error;
+    }
+  }
+  return write((transcript) => compactionRequest(transcript, instructions), messages, writer, options);
 }
 
 /** An answer to a question about a conversation. */
@@ -85,16 +112,24 @@ export function askAbout(messages: readonly ChatMessage[], question: string, wri
   return write((transcript) => asideRequest(transcript, question), messages, writer, { signal, origin: { kind: "aside" } });
 }
 
-async function write(
+function continueDialogue({ messages, tools }: Dialogue, content: string, writer: Writer, options: CompleteOptions): Promise<ModelReply> {
+  const asked = [...messages, { role: "user", content }] as const;
+  return askFor({ messages: asked, ...(tools.length > 0 && { tools, toolChoice: "none" }) }, writer, options);
+}
+
+function write(
   toContent: (transcript: string) => string,
   messages: readonly ChatMessage[],
-  { chat, contextTokens }: Writer,
+  writer: Writer,
   options: CompleteOptions,
 ): Promise<ModelReply> {
   // What is left of the window is for the request's own words and for the answer.
-  const content = toContent(transcriptOf(messages, contextTokens * charactersPerToken * 0.6));
-  const request = { messages: [{ role: "user", content }] as const, stream: false, headers: { "x-initiator": "agent" } };
-  const reply = await chat.complete(request, options);
+  const content = toContent(transcriptOf(messages, writer.contextTokens * charactersPerToken * 0.6));
+  return askFor({ messages: [{ role: "user", content }] }, writer, options);
+}
+
+async function askFor(request: ModelRequest, { chat }: Writer, options: CompleteOptions): Promise<ModelReply> {
+  const reply = await chat.complete({ ...request, stream: false, headers: { "x-initiator": "agent" } }, options);
   options.signal.throwIfAborted();
   if (reply.content.trim() === "") throw new Error("The model returned an empty summary.");
   return reply;
@@ -231,8 +266,16 @@ export class Compactor implements ContextLimit, Disposable {
   }
 
   #start(trigger: CompactionTrigger, use: ContextUse, customInstructions?: string): Running {
-    const messages = this.#host.recording.history.messages();
-    const request: CompactionRequest = { trigger, model: this.#parts!.model, use, messages, customInstructions };
+    const { history } = this.#host.recording;
+    const request: CompactionRequest = {
+      trigger,
+      model: this.#parts!.model,
+      use,
+      messages: history.messages(),
+      dialogue: this.#dialogue(use),
+      checkpointNumber: history.compactions + 1,
+      customInstructions,
+    };
     const stop = new AbortController();
     if (this.#closed) stop.abort();
     const ended = compact(request, this.#host, stop.signal).then((end) => {
@@ -242,6 +285,16 @@ export class Compactor implements ContextLimit, Disposable {
     });
     this.#running = { trigger, stop, ended };
     return this.#running;
+  }
+
+  /** The conversation as the model knows it, with room for a summary. Undefined: it does not fit, or its calls could not be sent. */
+  #dialogue({ currentTokens, tokenLimit }: ContextUse): Dialogue | undefined {
+    const { model, system, tools } = this.#parts!;
+    const messages = assembleMessages(system, this.#host.recording.history, model);
+    const fits = currentTokens * this.#ratio <= tokenLimit * roomiestShare;
+    // Endpoints refuse calls of tools that a request does not describe.
+    const isComplete = tools.length > 0 || messages.every(({ role }) => role !== "tool");
+    return fits && isComplete ? { messages, tools } : undefined;
   }
 
   /** What the tools and the instructions take cannot be summarised. */
@@ -256,6 +309,8 @@ export class Compactor implements ContextLimit, Disposable {
 }
 
 const fewMessages = 3;
+/** With more of its window in use, a model has no room to write a summary behind the conversation. */
+const roomiestShare = 0.9;
 const smallShare = 0.1;
 
 async function untilEnded({ ended, stop }: Running, signal: AbortSignal, stopsIt = false): Promise<Compaction> {

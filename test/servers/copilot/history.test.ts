@@ -162,7 +162,7 @@ describe("compaction", () => {
     await client.event("session.compaction_complete");
     await client.say(sessionId, "third");
     const said = texts();
-    expect(said[0]).toContain("conversation_summary");
+    expect(said[0]).toContain("summarized to free up context");
     expect(said.at(-1)).toContain("third");
     expect(said).toHaveLength(3);
   });

@@ -219,8 +219,8 @@ describe("permissions", () => {
     expect(await ask("paths.isPathWithinAllowedDirectories", { path: "/opt/x/y" })).toEqual({ allowed: true });
     expect(await ask("paths.isPathWithinWorkspace", { path: "/opt/x/y" })).toEqual({ allowed: false });
     expect(await ask("paths.isPathWithinWorkspace", { path: "a/b" })).toEqual({ allowed: true });
-    expect((await client.refusal("session.permissions.paths.updatePrimary", { sessionId, path: "/opt" })).message).toContain(
-      "not supported",
+    expect((await client.refusal("session.permissions.paths.updatePrimary", { sessionId, path: "/opt/missing" })).message).toContain(
+      "must be a folder that exists",
     );
     const { locationKey } = await ask("locations.resolve", { workingDirectory: served.folder });
     expect(await ask("locations.apply", { workingDirectory: served.folder })).toMatchObject({ locationKey, changed: false });
