@@ -252,7 +252,8 @@ function addDoctorCommand(program: Command, choose: Choose): void {
     .summary("find problems of this machine and configuration")
     .description("Finds problems of this machine and configuration. Starts each MCP server and reports which step fails.")
     .option("--timeout <ms>", "timeout for each MCP server (default: 20000, or its own timeout if that is shorter)", milliseconds)
-    .action((options: { timeout?: number }) =>
+    .option("--clear-cache", "remove the cached modules and compiled code, and check nothing")
+    .action((options: { timeout?: number; clearCache?: boolean }) =>
       choose("doctor", async (context) => (await import("./commands/doctor.ts")).doctor(context, options)),
     );
 }

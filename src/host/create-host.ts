@@ -7,6 +7,7 @@ import { isRecord } from "../base/json.ts";
 import { packageVersion } from "../base/package-root.ts";
 import { type FieldReaders, mustBe, readCallback, readFields, readText, readTexts } from "../base/read-fields.ts";
 import { cacheFolder } from "../io/cache-folder.ts";
+import { openTransformCache } from "../io/disk-cache.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import { PluginHost } from "../plugin-host/plugin-host.ts";
@@ -88,6 +89,7 @@ class SkillHost implements Host {
     this.#loader = createModuleLoader({
       ...providedModules,
       guardExit: options.guardExit,
+      cache: options.caches ? openTransformCache() : undefined,
       onDiagnostic: this.#problems.report,
     });
     const { folderTrust: trust, workingDirectory } = options;
@@ -103,7 +105,7 @@ class SkillHost implements Host {
     });
     // The runners of plugins are added after their activation, before any skill is loaded.
     const runners = [createModuleRunner(this.#loader)];
-    const cache = cacheFolder("skills");
+    const cache = options.caches ? cacheFolder("skills") : undefined;
     const texts = cache === undefined ? undefined : new SkillTextCache(cache);
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget, texts };
     this.#store = new SkillStore({ ...options, ...ofStore, ...this.#trust.ofSkills, consent: consent.forSkills(this.#loader) });

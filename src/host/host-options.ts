@@ -95,6 +95,11 @@ export interface HostOptions {
   readonly services?: HostServices | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
   readonly guardExit?: boolean | undefined;
+  /**
+   * Whether transformed modules and front matter are kept for the next start, in `skillhost` in the user's cache folder. Default: true. The environment
+   * variable `SKILLHOST_CACHE=off` turns it off for all hosts.
+   */
+  readonly cache?: boolean | undefined;
 }
 
 export interface McpOptions {
@@ -155,6 +160,8 @@ export interface ResolvedHostOptions {
   /** Whether all named plugins may run regardless of their folder, because the program itself named them. */
   readonly namesPlugins: boolean;
   readonly guardExit: boolean;
+  /** Whether anything is kept on disk for the next start. */
+  readonly caches: boolean;
   readonly services: HostServices | undefined;
 }
 
@@ -189,6 +196,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     namesPlugins: given.trust?.folders === undefined,
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
     guardExit: given.guardExit ?? false,
+    caches: given.cache ?? true,
     services: given.services,
   });
 }
@@ -277,6 +285,7 @@ const readers: FieldReaders<HostOptions> = {
     directory: readText,
   }),
   guardExit: readFlag,
+  cache: readFlag,
   services: (value, path) => (isRecord(value) ? value : mustBe(path, "an object")),
 };
 

@@ -1,9 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { checkFolders, checkMachine, supportedNode } from "../../src/cli/commands/doctor.ts";
+import { createHost } from "../../src/index.ts";
 import { patience } from "../slowness.ts";
 import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
 
@@ -230,3 +232,46 @@ describe("doctor checks the machine", () => {
     expect(check("open")).toEqual([]);
   });
 });
+
+describe("the cache of modules", () => {
+  const cachePlace = () => {
+    const place = workplace({
+      "skills/greet/SKILL.md": skillDocument("greet"),
+      "skills/greet/tools/greet.ts": toolModule("greet", "Hello."),
+    });
+    onTestFinished(() => place[Symbol.dispose]());
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv("XDG_CACHE_HOME", join(place.path, "cache"));
+    vi.stubEnv("SKILLHOST_CACHE", "");
+    return { cwd: place.path, folder: join(place.path, "cache", "skillhost") };
+  };
+  // Only Linux has this variable.
+  test.skipIf(process.platform !== "linux")("is shown, filled by a command, and cleared", async () => {
+    const { cwd, folder } = cachePlace();
+    const shown = async () => JSON.parse((await runCli(["doctor", "--json"], { cwd })).stdout).data.cache;
+    await runCli(["list"], { cwd });
+    expect(await shown()).toMatchObject({ folder: join(folder, "transforms"), entries: 1 });
+    expect((await runCli(["doctor"], { cwd })).stdout).toMatch(/^cache {4}\S+transforms, 1 file, 0\.0 MB$/m);
+    for (const name of ["compiled", "skills"]) mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, "mine.txt"), "");
+    const cleared = await runCli(["doctor", "--clear-cache"], { cwd });
+    expect(cleared).toMatchObject({ code: 0, stdout: expect.stringContaining("Cleared the cache") });
+    expect([readdirSync(folder).toSorted(), filesBelow(join(folder, "transforms"))]).toEqual([["mine.txt", "transforms"], 0]);
+    const again = await runCli(["doctor", "--clear-cache", "--json"], { cwd });
+    expect(JSON.parse(again.stdout).data).toMatchObject({ cleared: { entries: 0, bytes: 0 } });
+  });
+
+  test("is neither created nor shown with SKILLHOST_CACHE=off or the option cache: false", async () => {
+    const { cwd, folder } = cachePlace();
+    await using host = await createHost({ workingDirectory: cwd, skillDirectories: ["skills"], watch: false, cache: false });
+    expect(host.skills.map(({ state }) => state)).toEqual(["active"]);
+    vi.stubEnv("SKILLHOST_CACHE", "off");
+    expect((await runCli(["doctor"], { cwd })).stdout).toMatch(/^cache {4}off$/m);
+    expect((await runCli(["doctor", "--clear-cache"], { cwd })).stdout).toContain("Nothing was cleared: off.");
+    expect(existsSync(folder)).toBe(false);
+  });
+});
+
+function filesBelow(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
+}

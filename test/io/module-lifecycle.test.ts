@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
 import { createScope } from "../../src/io/scope.ts";
@@ -184,12 +184,6 @@ describe("the choice of the engine", () => {
   test("an enclosing project's tsconfig.json does not affect an installed skill", () => {
     const at = tree({ "tsconfig.json": legacy, "node_modules/a-skill/package.json": "{}", "node_modules/a-skill/tool.ts": "export {};" });
     expect(createLoader().engineOf(at("node_modules/a-skill/tool.ts")).engine).toBe("graph");
-  });
-
-  test("jiti stores its transformed files in the configured folder", async () => {
-    const at = tree({ "tsconfig.json": legacy, "tool.ts": "export default 1 as number;", "cache/.keep": "" });
-    await createLoader({ cacheDirectory: at("cache") }).load(at("tool.ts"), createScope());
-    expect(readdirSync(at("cache/jiti")).length).toBe(1);
   });
 });
 

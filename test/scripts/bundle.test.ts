@@ -190,7 +190,7 @@ test("plugins find the files beside them, and the package itself", async () => {
 
 test("compiled code is kept in the user's cache folder where Node.js can do that; a folder that cannot be used changes nothing else", async () => {
   const version = async (cache: string, more: NodeJS.ProcessEnv = {}): Promise<string> => {
-    const options = { env: { ...env, XDG_CACHE_HOME: cache, ...more } };
+    const options = { env: { ...env, SKILLHOST_CACHE: "", XDG_CACHE_HOME: cache, ...more } };
     return (await run(process.execPath, [join(dist, "cli/bin.js"), "--version"], options)).stdout.trim();
   };
   const isKept = (cache: string): boolean => existsSync(join(cache, "skillhost/compiled"));

@@ -1,4 +1,4 @@
-import { accessSync, constants, type Dirent, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, type Dirent, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { satisfies } from "semver";
 import type { Diagnostic } from "../../base/diagnostic.ts";
@@ -7,6 +7,8 @@ import { counted } from "../../base/text.ts";
 import type { Host } from "../../host/host.ts";
 import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
 import { createConnector, type OwnedConnector } from "../../host/session-server-sets.ts";
+import { cacheFolder } from "../../io/cache-folder.ts";
+import { type CacheState, openTransformCache } from "../../io/disk-cache.ts";
 import { findConfinement } from "../../io/process/confine-process.ts";
 import { createFileApprovals } from "../../trust/approvals.ts";
 import type { FolderStanding } from "../../trust/folder-trust.ts";
@@ -28,11 +30,13 @@ import { visibleLine } from "../terminal-style.ts";
 
 interface DoctorOptions {
   readonly timeout?: number;
+  readonly clearCache?: boolean;
 }
 
 /** Reports problems of this machine and configuration. The exit code is 1 when there are any. */
-export async function doctor(context: CommandContext, { timeout = 20_000 }: DoctorOptions): Promise<number> {
+export async function doctor(context: CommandContext, { timeout = 20_000, clearCache = false }: DoctorOptions): Promise<number> {
   const { out } = context;
+  if (clearCache) return reportCleared(out);
   const report = await withHost(context, { listsDiagnostics: true }, (host) => examine(context, host, timeout));
   const ok = !report.findings.some(({ severity }) => severity === "error");
   if (out.isJson) out.envelope({ ok, data: toData(report), diagnostics: report.findings });
@@ -59,7 +63,34 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
     ...(await checkTrust(host, resolved, timeout, context.io.signal)),
   ];
   const { folder, standing } = context.consent;
-  return { machine, project: { folder, standing }, skills, servers, findings: findings.filter(({ code }) => code !== "FOLDER_UNTRUSTED") };
+  const cache = resolved.caches ? openTransformCache()?.state : undefined;
+  return {
+    machine,
+    project: { folder, standing },
+    cache,
+    skills,
+    servers,
+    findings: findings.filter(({ code }) => code !== "FOLDER_UNTRUSTED"),
+  };
+}
+
+/** Removes what skillhost cached, and does nothing else. */
+function reportCleared(out: Output): number {
+  const cache = openTransformCache();
+  const before = cache?.state;
+  const isUsable = before !== undefined && before.problem === undefined;
+  cache?.clear();
+  for (const name of isUsable ? ["compiled", "skills"] : []) rmSync(cacheFolder(name) ?? "", { recursive: true, force: true });
+  if (out.isJson) out.envelope({ ok: true, data: { cleared: isUsable ? before : null }, diagnostics: [] });
+  else out.line(`${isUsable ? "Cleared the cache" : "Nothing was cleared"}: ${describeCache(before)}.`);
+  return 0;
+}
+
+function describeCache(cache: CacheState | undefined): string {
+  if (cache === undefined) return "off";
+  const folder = visibleLine(cache.folder);
+  if (cache.problem !== undefined) return `${folder}, not used: ${visibleLine(cache.problem)}`;
+  return `${folder}, ${counted(cache.entries, "file")}, ${(cache.bytes / 1_000_000).toFixed(1)} MB`;
 }
 
 function foldersOf({ sessionsDirectory, approvalsDirectory, mcp, trust }: ResolvedHostOptions): Parameters<typeof checkFolders>[0] {
@@ -151,12 +182,12 @@ function ofOtherServers({ diagnostics }: Host, configured: readonly Diagnostic[]
   return diagnostics.filter(({ code, message }) => code.startsWith("MCP_") && !seen.has(message));
 }
 
-function toData({ machine, project, skills, servers }: DoctorReport): object {
+function toData({ machine, project, cache, skills, servers }: DoctorReport): object {
   const listed = servers.map(({ server, findings: _findings, ...checked }) => {
     const { origin, transport, file } = server.info;
     return { ...checked, origin, ...(transport && { transport }), ...(file !== undefined && { file }) };
   });
-  return { machine, project, skills, servers: listed };
+  return { machine, project, cache: cache ?? null, skills, servers: listed };
 }
 
 const words: Readonly<Record<CheckedServer["status"], string>> = {
@@ -169,13 +200,14 @@ const words: Readonly<Record<CheckedServer["status"], string>> = {
 };
 
 /** Prints the report: the checks, then the findings. */
-function printReport({ machine, project, skills, servers, findings }: DoctorReport, out: Output): void {
+function printReport({ machine, project, cache, skills, servers, findings }: DoctorReport, out: Output): void {
   const { style } = out;
   const isTrusted = project.standing !== "untrusted" && project.standing !== "changed";
   const limit = machine.watchLimit === undefined ? "" : `, ${machine.watchLimit} watches`;
   out.line(`${style.bold("machine")}  Node ${machine.nodeVersion}, ${counted(machine.folders, "folder")} to watch${limit}`);
   out.line(`${style.bold("shell")}    rules about paths and addresses are ${machine.confinement} for programs`);
   out.line(`${style.bold("project")}  ${visibleLine(project.folder)}, ${isTrusted ? style.green("trusted") : style.yellow("not trusted")}`);
+  out.line(`${style.bold("cache")}    ${describeCache(cache)}`);
   out.line(`${style.bold("skills")}   ${counted(skills.loaded, "skill")}, ${counted(skills.tools, "tool")}`);
   for (const server of servers) printServer(server, out);
   if (findings.length > 0) out.line();
@@ -217,6 +249,8 @@ interface DoctorReport {
   readonly machine: MachineFacts;
   /** The project, and whether its code may run. */
   readonly project: { readonly folder: string; readonly standing: FolderStanding };
+  /** The cache of transformed modules; undefined when it is off. */
+  readonly cache: CacheState | undefined;
   readonly skills: { readonly loaded: number; readonly tools: number; readonly errors: number; readonly warnings: number };
   readonly servers: readonly (CheckedServer & { readonly server: GatheredServer })[];
   readonly findings: readonly Diagnostic[];

@@ -3,6 +3,7 @@ import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { waitFor } from "../../base/wait.ts";
+import type { DiskCache } from "../disk-cache.ts";
 import type { CheckedTree } from "../read-bounded.ts";
 import type { Scope } from "../scope.ts";
 import { CheckedGraphs, GraphLoads } from "./graph-loads.ts";
@@ -23,8 +24,8 @@ export interface ModuleLoaderOptions {
   readonly hostModules: HostModules;
   /** Packages that resolve to the installation of this program when the importing file has no copy of its own. */
   readonly fallbackPackages?: readonly string[];
-  /** The folder of jiti's cache of transformed files. Absent: no cache. */
-  readonly cacheDirectory?: string;
+  /** Keeps transformed texts for later processes. Absent: they are kept in memory only. */
+  readonly cache?: DiskCache | undefined;
   /** Runs all modules in one engine, for comparisons. Absent: the engine is chosen for each entry. */
   readonly engine?: EngineChoice["engine"];
   /** Keeps loaded modules from ending the process, from creation until disposal. */
@@ -64,10 +65,10 @@ class LocalModuleLoader implements OwnedModuleLoader {
     const hosts = new HostNamespaces(options.hostModules);
     const provided = { hosts: hosts.keys, fallbacks: options.fallbackPackages ?? [] };
     const resolver = new ModuleResolver(provided, configs);
-    this.#parts = { hosts, provided, configs, resolver, transforms: new TransformCache(), read: readSource };
+    this.#parts = { hosts, provided, configs, resolver, transforms: new TransformCache(options.cache), read: readSource };
     this.#loads = new GraphLoads(new ModuleGraph(this.#parts));
     this.#checked = new CheckedGraphs(this.#parts, (diagnostic) => options.onDiagnostic?.(diagnostic));
-    this.#jiti = new JitiRuns(this.#parts, options.cacheDirectory);
+    this.#jiti = new JitiRuns(this.#parts, options.cache);
     this.#guard = options.guardExit
       ? guardExit((file) => this.#graphOf(file).records.has(file) || this.#jiti.textOf(file) !== undefined)
       : undefined;

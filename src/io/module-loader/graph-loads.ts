@@ -10,6 +10,7 @@ import { PackageConfigs } from "./package-config.ts";
 import { checkedFiles, readSource } from "./read-source.ts";
 import { ModuleResolver } from "./resolve-module.ts";
 import { mapStack } from "./source-positions.ts";
+import { TransformCache } from "./transform-source.ts";
 
 /** Loads entries in the graph and counts waiting callers, so that an evaluation without one is abandoned. */
 export class GraphLoads {
@@ -58,6 +59,8 @@ function entryExports({ commonjs, namespace }: ModuleRecord): Readonly<Record<st
 export class CheckedGraphs {
   readonly #parts: GraphParts;
   readonly #report: (diagnostic: Diagnostic) => void;
+  // What runs depends on the verified bytes alone, so not on files that other programs of this user can change.
+  readonly #transforms = new TransformCache();
   readonly #graphs = new WeakMap<CheckedTree, GraphLoads>();
   /** The latest graph of each folder. */
   readonly #byFolder = new Map<string, WeakRef<GraphLoads>>();
@@ -94,7 +97,8 @@ export class CheckedGraphs {
   }
 
   #partsOf(tree: CheckedTree): GraphParts {
-    const { hosts, provided, transforms } = this.#parts;
+    const { hosts, provided } = this.#parts;
+    const transforms = this.#transforms;
     const configs = new PackageConfigs(this.#report, { files: checkedFiles(tree), top: tree.folder });
     const resolver = new ModuleResolver(provided, configs, tree);
     return { hosts, provided, transforms, configs, resolver, read: (file) => readSource(file, tree) };

@@ -101,9 +101,9 @@ new Worker(parse, { eval: true, workerData: { oxc, file, text: require("node:fs"
  * Refuses a text that would overflow the native parser's stack and take the process with it. A scan clears ordinary files; a
  * text that looks deep, or is too large to scan, is parsed in a child process first.
  */
-export function guardNesting(file: string, text: string, parser: string): void {
+export function guardNesting(file: string, text: string, findParser: () => string): void {
   if (!looksDeep(text)) return;
-  const args = ["-e", parserProbe, "--", parser, file];
+  const args = ["-e", parserProbe, "--", findParser(), file];
   const child = spawnSync(process.execPath, args, {
     input: text,
     stdio: ["pipe", "ignore", "ignore"],

@@ -1,9 +1,9 @@
 import { createRequire } from "node:module";
-import { join, sep } from "node:path";
+import { sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Jiti, JitiOptions, TransformOptions } from "jiti";
-import { transformSync } from "oxc-transform";
 import { waitFor } from "../../base/wait.ts";
+import { type CacheKey, cacheKey, type DiskCache } from "../disk-cache.ts";
 import { decoratorHelpers } from "./decorators.ts";
 import { importNative } from "./host-modules.ts";
 import { type Capture, captureModule, type edgeKey, pathsOf } from "./module-capture.ts";
@@ -11,8 +11,10 @@ import { placeIn, toModuleError } from "./module-error.ts";
 import type { GraphParts } from "./module-graph.ts";
 import type { LoadedModule } from "./module-loader.ts";
 import { createNamespace, fillFromCommonJs } from "./module-record.ts";
+import { compilerIdentity, nativeCompiler } from "./transform-source.ts";
 
-const nativeCache = createRequire(import.meta.url).cache;
+const require = createRequire(import.meta.url);
+const nativeCache = require.cache;
 const helpersModule = "skillhost:decorators";
 
 /**
@@ -20,18 +22,22 @@ const helpersModule = "skillhost:decorators";
  * which occurs only when this engine was requested, requires an asynchronous run, in which edits of JavaScript helpers are not
  * noticed.
  */
-async function runWithJiti(
-  capture: Capture,
-  parts: GraphParts,
-  cacheDirectory: string | undefined,
-): Promise<Readonly<Record<string, unknown>>> {
+async function runWithJiti(capture: Capture, parts: GraphParts, cache: DiskCache | undefined): Promise<Readonly<Record<string, unknown>>> {
   const { entry, texts } = capture;
   const { createJiti } = await import("jiti");
   const url = pathToFileURL(entry).href;
-  const options = await jitiOptions(capture, parts, cacheDirectory);
+  const options = await jitiOptions(capture, parts);
   const compiler = createJiti(url, options);
-  const transform = (given: TransformOptions): { code: string } => ({ code: compiler.transform(withoutDecorators(given, capture)) });
-  const jiti = createJiti(url, { ...options, fsCache: false, transform });
+  const compile = (given: TransformOptions): string => compiler.transform(withoutDecorators(given, capture));
+  const transform = (given: TransformOptions): { code: string } => {
+    if (cache === undefined) return { code: compile(given) };
+    const key = keyOf(given, capture, options);
+    const stored = cache.get(key);
+    const code = typeof stored === "string" ? stored : compile(given);
+    if (code !== stored) cache.set(key, code);
+    return { code };
+  };
+  const jiti = createJiti(url, { ...options, transform });
   // Node.js keeps what jiti hands to it: CommonJS and JSON helpers.
   for (const file of texts.keys()) delete nativeCache[file];
   // What jiti returns, as a namespace: its exports, or the one value of a module that is `module.exports`.
@@ -48,14 +54,14 @@ async function evaluate(jiti: Jiti, file: string, isAsync: boolean): Promise<rea
   return [isAsync ? await jiti.import(file) : (jiti as (id: string) => unknown)(file)];
 }
 
-async function jitiOptions(capture: Capture, parts: GraphParts, cacheDirectory: string | undefined): Promise<JitiOptions> {
+async function jitiOptions(capture: Capture, parts: GraphParts): Promise<JitiOptions> {
   const { tsconfig, compilerOptions } = parts.configs.of(capture.entry);
   const { jsxImportSource: importSource, jsxFactory: pragma, jsxFragmentFactory: pragmaFrag } = compilerOptions;
   const classic = { runtime: "classic", ...(pragma ? { pragma } : {}), ...(pragmaFrag ? { pragmaFrag } : {}) } as const;
   const automatic = { runtime: "automatic", ...(importSource ? { importSource } : {}) } as const;
   return {
     moduleCache: false,
-    fsCache: cacheDirectory === undefined ? false : join(cacheDirectory, "jiti"),
+    fsCache: false,
     virtualModules: await virtualModules(capture, parts),
     tsconfigPaths: tsconfig ?? false,
     jsx: compilerOptions.jsx === "react" ? classic : automatic,
@@ -82,9 +88,20 @@ function withoutDecorators(given: TransformOptions, { texts, configs }: Capture)
   const source = texts.get(file) ?? given.source;
   const config = configs.get(file);
   if (!given.ts || config === undefined) return { ...given, source };
-  const compiled = transformSync(file, source, config.settings.transform);
+  const compiled = nativeCompiler().transformSync(file, source, config.settings.transform);
   if (Object.keys(compiled.helpersUsed).length === 0) return { ...given, source };
   return { ...given, ts: false, source: `import babelHelpers from "${helpersModule}"; ${compiled.code}` };
+}
+
+// What jiti compiles contains the file's path.
+function keyOf(given: TransformOptions, { texts, configs }: Capture, { jsx }: JitiOptions): CacheKey {
+  const file = given.filename ?? "";
+  const input = { ...given, source: texts.get(file) ?? given.source };
+  return cacheKey("jiti", [
+    compilerIdentity(),
+    (require("jiti/package.json") as { version: string }).version,
+    JSON.stringify([input, configs.get(file)?.settings.key ?? "", jsx]),
+  ]);
 }
 
 interface Run {
@@ -97,12 +114,12 @@ interface Run {
 /** Entries that jiti runs. Each entry has its own copies of its helpers, so an edited helper invalidates whole entries. */
 export class JitiRuns {
   readonly #parts: GraphParts;
-  readonly #cacheDirectory: string | undefined;
+  readonly #cache: DiskCache | undefined;
   readonly #runs = new Map<string, Run>();
 
-  constructor(parts: GraphParts, cacheDirectory: string | undefined) {
+  constructor(parts: GraphParts, cache: DiskCache | undefined) {
     this.#parts = parts;
-    this.#cacheDirectory = cacheDirectory;
+    this.#cache = cache;
   }
 
   /** Concurrent first loads share one run. A run that fails, or that no caller waits for any longer, is not cached. */
@@ -146,7 +163,7 @@ export class JitiRuns {
   async run(capture: Capture): Promise<LoadedModule> {
     const files = new Set(capture.texts.keys());
     try {
-      return { exports: await runWithJiti(capture, this.#parts, this.#cacheDirectory), files };
+      return { exports: await runWithJiti(capture, this.#parts, this.#cache), files };
     } catch (error) {
       throw toModuleError(error, capture.entry, pathsOf(capture), (stack) => ({ stack, place: placeIn(stack, files) }));
     }

@@ -1,10 +1,14 @@
+import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { compileFunction } from "node:vm";
 import type { TransformResult } from "esbuild-wasm";
-import { moduleRunnerTransformSync, type OxcError, type SourceMap, type TransformOptions, transformSync } from "oxc-transform";
+import type { OxcError, SourceMap, TransformOptions } from "oxc-transform";
 import { sha256 } from "../../base/canonical-json.ts";
 import { type Position, positionAt } from "../../base/diagnostic.ts";
+import { isRecord } from "../../base/json.ts";
+import { cacheKey, type DiskCache } from "../disk-cache.ts";
 import { decoratorHelpers } from "./decorators.ts";
 import { guardNesting } from "./guards.ts";
 import { ModuleError } from "./module-error.ts";
@@ -34,7 +38,12 @@ export interface TransformedSource {
 
 const sourceExtension = /^\.(?:[cm]?[jt]s|[jt]sx)$/;
 const typeScriptFile = /\.[cm]?tsx?$/;
-const parserPath: string = createRequire(import.meta.url).resolve("oxc-transform");
+const require = createRequire(import.meta.url);
+
+/** The native compiler. Loading it takes longer than most files, so that happens at the first file whose result is not cached. */
+export function nativeCompiler(): typeof import("oxc-transform") {
+  return require("oxc-transform");
+}
 
 export const isTypeScript = (file: string): boolean => typeScriptFile.test(file);
 
@@ -43,10 +52,10 @@ export function transformSource(file: string, text: string, settings: SourceSett
   const extension = extname(file);
   if (extension === ".json") return { ...noImports, kind: "json", code: text };
   if (!sourceExtension.test(extension)) throw unknownKind(file, extension);
-  guardNesting(file, text, parserPath);
+  guardNesting(file, text, () => require.resolve("oxc-transform"));
   // Sloppy scripts stay unchanged: they contain no types, and their line numbers are those of the file.
   if (extension === ".cjs" && !dynamicImport.test(text)) return plainCommonJs(file, text);
-  const result = transformSync(file, text, { ...settings.transform, sourcemap: withMaps });
+  const result = nativeCompiler().transformSync(file, text, { ...settings.transform, sourcemap: withMaps });
   if (result.errors.some((error) => error.severity === "Error")) throw syntaxError(file, text, result.errors);
   const plain = runnerStep(file, result.code, result.map ? [result.map] : [], withMaps);
   const kind = moduleKind(extension, settings.packageType, plain);
@@ -75,7 +84,7 @@ function plainCommonJs(file: string, text: string): TransformedSource {
   const code = text.startsWith("#!") ? `//${text}` : text;
   const failure = failureOf(() => compileCommonJs(code, trialName()));
   if (failure !== undefined) {
-    const parsed = transformSync(file, text, { sourceType: "commonjs", lang: "js" });
+    const parsed = nativeCompiler().transformSync(file, text, { sourceType: "commonjs", lang: "js" });
     throw syntaxError(file, text, parsed.errors, failure);
   }
   return { ...noImports, kind: "commonjs", code, usesCommonJs: true };
@@ -84,7 +93,7 @@ function plainCommonJs(file: string, text: string): TransformedSource {
 function runnerStep(file: string, stripped: string, maps: Step["maps"], withMaps: boolean): Step {
   const code = stripped.replace(hashBang, "//$&").replace(defaultAndNamespace, "import $1 from $3;import * as $2 from $3;");
   // The types are stripped, so the text is JavaScript regardless of the file's extension.
-  const runner = moduleRunnerTransformSync(`${file}.js`, code, { sourcemap: withMaps });
+  const runner = nativeCompiler().moduleRunnerTransformSync(`${file}.js`, code, { sourcemap: withMaps });
   if (runner.errors.length > 0) throw syntaxError(file, code, runner.errors);
   return { code, maps, runner };
 }
@@ -235,8 +244,6 @@ function bind<Result>(compiled: Function, withCommonJs: boolean): Compiled<Resul
   };
 }
 
-const require = createRequire(import.meta.url);
-
 /**
  * Rewrites syntax that this Node.js version cannot run yet (decorators, accessors, `using`). The first use takes half a second,
  * so only texts that need it are lowered.
@@ -258,17 +265,25 @@ const maxCharacters = 1_000_000;
 
 /**
  * Transformed texts by content, so that switching a branch back and forth, touching a file, or checking it before loading it
- * costs one transform. The cache is small, because a hit saves only a tenth of a millisecond.
+ * costs one transform. The cache in memory is small, because a hit saves only a fraction of a millisecond. Texts of a file's first load
+ * are kept on disk, too, for later processes; edits are not, because most of them are soon replaced.
  */
 export class TransformCache {
+  readonly #disk: DiskCache | undefined;
   readonly #entries = new Map<string, TransformedSource>();
+  readonly #transformed = new Set<string>();
   #characters = 0;
+
+  /** `disk`: absent where the code that runs must depend on nothing but the given text. */
+  constructor(disk?: DiskCache) {
+    this.#disk = disk;
+  }
 
   prepare(file: string, text: string, settings: SourceSettings): TransformedSource {
     const key = `${extname(file)} ${settings.key} ${sha256(text)}`;
     const known = this.#entries.get(key);
     if (known !== undefined) this.#entries.delete(key);
-    const prepared = known ?? transformSource(file, text, settings);
+    const prepared = known ?? this.#load(file, text, settings, key);
     if (known === undefined) this.#characters += prepared.code.length;
     this.#entries.set(key, prepared);
     this.#shrink();
@@ -277,7 +292,18 @@ export class TransformCache {
 
   clear(): void {
     this.#entries.clear();
+    this.#transformed.clear();
     this.#characters = 0;
+  }
+
+  #load(file: string, text: string, settings: SourceSettings, identity: string): TransformedSource {
+    if (this.#disk === undefined || isCheap(file)) return transformSource(file, text, settings);
+    const key = cacheKey("module", [compilerIdentity(), identity]);
+    const stored = readStored(this.#disk.get(key));
+    const prepared = stored ?? transformSource(file, text, settings);
+    if (stored === undefined && !this.#transformed.has(file)) this.#disk.set(key, toStored(prepared));
+    this.#transformed.add(file);
+    return prepared;
   }
 
   #shrink(): void {
@@ -287,4 +313,50 @@ export class TransformCache {
       this.#characters -= code.length;
     }
   }
+}
+
+// Files whose text does not change, in most cases.
+function isCheap(file: string): boolean {
+  return file.endsWith(".json") || file.endsWith(".cjs");
+}
+
+let identity: string | undefined;
+
+/**
+ * Everything but a file that a transform depends on: whether syntax must be lowered depends on Node.js. This module's own file distinguishes builds
+ * of one version apart.
+ */
+export function compilerIdentity(): string {
+  if (identity !== undefined) return identity;
+  const versionOf = (name: string): string => (require(`${name}/package.json`) as { version: string }).version;
+  const { size, mtimeMs } = statSync(fileURLToPath(import.meta.url));
+  // In seconds, since copies and archives keep no fractions.
+  identity = [process.version, versionOf("oxc-transform"), versionOf("esbuild-wasm"), size, Math.trunc(mtimeMs / 1000)].join(" ");
+  return identity;
+}
+
+type StoredSource = Pick<TransformedSource, "code" | "imports" | "usesCommonJs"> & {
+  readonly kind: "esm" | "commonjs";
+  readonly reexports: readonly string[];
+};
+
+function toStored({ kind, code, imports, reexports, usesCommonJs }: TransformedSource): object {
+  return { kind, code, imports, reexports: [...reexports], usesCommonJs };
+}
+
+// The cache checks that this is what was stored; only another program of this user can have stored something else.
+function readStored(value: unknown): TransformedSource | undefined {
+  if (!isStored(value)) return undefined;
+  return { ...value, reexports: new Set(value.reexports), maps: [] };
+}
+
+function isStored(value: unknown): value is StoredSource {
+  if (!isRecord(value)) return false;
+  const { kind, code, imports, reexports, usesCommonJs } = value;
+  const isKind = kind === "esm" || kind === "commonjs";
+  return isKind && typeof code === "string" && typeof usesCommonJs === "boolean" && isTexts(imports) && isTexts(reexports);
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
