@@ -32,7 +32,9 @@ function compare() {
   goal("10,000 skills, ready in the second process", ten.later.ready.wall, 1000, "ms");
   goal("10,000 skills, RSS", ten.later.rss, 300, "MB");
   goal("a save beside 12,725 skills, to one beside 10", most.later.save / few.later.save, 1.5, "×");
-  console.log(`\nEach size is measured in two processes, one after the other. A save is of a tool module, until a call of an open session`);
+  console.log(
+    `\nEach size is measured in two processes, one after the other, with a cache folder of their own. A save is of a tool module, until a call of an open session`,
+  );
   console.log(`gives the new answer; the median of ${saves}.`);
 }
 
@@ -43,6 +45,8 @@ function measureSize(size) {
     const own = join(place.base, "own", "answering");
     mkdirSync(join(own, "tools"), { recursive: true });
     writeFileSync(join(own, "SKILL.md"), "---\nname: answering\ndescription: Answers with a number.\n---\nUse the tool.\n");
+    // Empty at first: the second process finds what the first one wrote.
+    process.env.XDG_CACHE_HOME = join(place.base, "cache");
     const open = () => inChild(import.meta.url, { base: place.base, skills: place.skills, own, size });
     return { size, first: open(), later: open() };
   } finally {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node.js";
 
@@ -35,6 +35,8 @@ export class Runtime {
         ...environment,
         BENCH_TOKEN: "token-of-the-bench",
         COPILOT_HOME: join(base, "home"),
+        // Shared by the processes of one run, and empty at its start.
+        ...(which === ours && { XDG_CACHE_HOME: join(dirname(base), "cache") }),
         COPILOT_API_URL: modelUrl,
         COPILOT_DEBUG_GITHUB_API_URL: modelUrl,
       },
