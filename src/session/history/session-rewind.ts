@@ -1,6 +1,7 @@
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { RewindPoint } from "../conversation.ts";
 import type { SessionRuntime } from "../session-runtime.ts";
+import { diffFiles, type FileDiff } from "./diff-files.ts";
 import type { RecordedEvent } from "./events.ts";
 import type { CapturedChange } from "./file-changes.ts";
 import { changesByFile, isRestorable, restoreFiles, type SkippedFile } from "./restore-files.ts";
@@ -44,7 +45,7 @@ export interface RewindResult {
   readonly error?: string;
 }
 
-type RewindParts = Pick<SessionRuntime, "recording" | "fileHistory" | "assertIdle">;
+type RewindParts = Pick<SessionRuntime, "recording" | "fileHistory" | "assertIdle" | "config">;
 
 /** Takes back what was said from a message on, and on request what tools did to files. */
 export class SessionRewind {
@@ -83,6 +84,12 @@ export class SessionRewind {
     const byFile = changesByFile(changesIn(events.slice(findCut(events, eventId)), await fileHistory.all()));
     const files = [...byFile].filter(([, changes]) => isRestorable(changes)).map(([path, changes]) => toRewindFile(path, changes));
     return files.sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  /** How files differ from what they contained before the session. Undefined: files are not tracked. */
+  async diff(ignoresWhitespace = false): Promise<readonly FileDiff[] | undefined> {
+    const { fileHistory, config } = this.#host;
+    return fileHistory && diffFiles(fileHistory, config.workingDirectory, ignoresWhitespace);
   }
 
   /** @throws HostError `SESSION_BUSY`, `EVENT_UNKNOWN`, `FILES_NOT_TRACKED`; nothing is changed then. */

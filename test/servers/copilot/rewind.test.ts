@@ -38,6 +38,21 @@ test("a client rewinds the conversation and the files that the built-in tools ch
   ]);
   const { eventId } = points[0];
   expect(await ask("previewRewind", { eventId })).toMatchObject({ available: true, fileCount: 2, files: [{ path: a }, { path: b }] });
+  const diff = (params: object): Promise<Json> => client.request("session.workspaces.diff", { sessionId, mode: "session", ...params });
+  expect(await diff({})).toMatchObject({
+    requestedMode: "session",
+    mode: "session",
+    isFallback: false,
+    changes: [
+      { path: "a.txt", changeType: "modified", diff: expect.stringMatching(/^--- a\/a.txt\n\+\+\+ b\/a.txt\n@@ /) },
+      { path: "b.txt", changeType: "added", diff: expect.stringContaining("\n+b") },
+    ],
+  });
+  writeFileSync(b, "\0binary");
+  writeFileSync(a, "\uFEFF one\r\n two\r\n");
+  expect((await diff({ ignoreWhitespace: true })).changes).toEqual([{ path: "b.txt", changeType: "added", diff: "", isTruncated: true }]);
+  writeFileSync(a, "\uFEFFone\r\n2\r\n3\r\n");
+  expect((await client.refusal("session.workspaces.diff", { sessionId, mode: "branch" })).message).toContain("does not run git");
   writeFileSync(b, "by a person");
   const rewound = await ask("rewind", { eventId, mode: "conversation-and-files" });
   expect(rewound).toMatchObject({ outcome: "success", restoredFiles: [a], skippedFiles: [{ path: b, reason: "user-modified" }] });
@@ -53,6 +68,13 @@ test("a session that does not track files says so, and leaves them alone", async
   await client.say(sessionId, "create");
   const { points, fileChangeTrackingEnabled } = await ask("listRewindPoints");
   expect(fileChangeTrackingEnabled).toBe(false);
+  expect(await client.request("session.workspaces.diff", { sessionId, mode: "session" })).toEqual({
+    requestedMode: "session",
+    mode: "unstaged",
+    changes: [],
+    isFallback: true,
+    unavailableReason: "file-change-tracking-disabled",
+  });
   const { eventId } = points[0];
   const reason = "file-change-tracking-disabled";
   expect(await ask("previewRewind", { eventId })).toEqual({ available: false, reason, fileCount: 0, files: [] });

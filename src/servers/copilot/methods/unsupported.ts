@@ -81,6 +81,5 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.model.switchAutoTier",
     "session.sendMessages",
     "session.tools.taskCompleteEventData",
-    "session.workspaces.diff",
   ],
 };

@@ -1,6 +1,7 @@
 import { isRecord } from "../../../base/json.ts";
 import { readKeepCount, type SessionWorkspace } from "../../../session/workspace/session-workspace.ts";
 import type { WorkspaceMetadata } from "../../../session/workspace/workspace-metadata.ts";
+import { notSupported } from "../connection/params.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -50,6 +51,20 @@ export const workspaces: MethodFamily = {
   },
   "session.workspaces.statFile": (call) => workspaceOf(call).statFile(call.params.text("path")),
   "session.workspaces.saveLargePaste": async (call) => ({ saved: await workspaceOf(call).saveLargePaste(call.params.text("content")) }),
+  async "session.workspaces.diff"(call) {
+    const { params } = call;
+    const { rewinding, conversation } = sessionOf(call).session;
+    const requestedMode = params.text("mode");
+    if (requestedMode !== "session") {
+      const advice = 'mode "session" shows the files that the session has changed, with enableFileChangeTracking.';
+      throw notSupported(`${params.method} of mode "${requestedMode}" is not supported by skillhost, which does not run git; ${advice}`);
+    }
+    const changes = conversation.isBusy ? undefined : await rewinding.diff(params.flag("ignoreWhitespace"));
+    // Without git, there are no unstaged changes to fall back to.
+    const unavailableReason = conversation.isBusy ? "session-busy" : "file-change-tracking-disabled";
+    if (changes === undefined) return { requestedMode, mode: "unstaged", changes: [], isFallback: true, unavailableReason };
+    return { requestedMode, mode: requestedMode, changes, isFallback: false };
+  },
   "session.workspaces.listCheckpoints": async (call) => ({ checkpoints: await workspaceOf(call).listCheckpoints() }),
   "session.workspaces.readCheckpoint": async (call) => ({
     content: (await workspaceOf(call).readCheckpoint(call.params.optionalNumber("number") ?? -1)) ?? null,
