@@ -125,7 +125,7 @@ export const planText = {
       interactive: "The user approved the plan. Plan mode is over: implement the plan now.",
       autopilot: "The user approved the plan. Plan mode is over: implement the whole plan now without asking.",
     };
-    return `${next[action]}${said(feedback)}`;
+    return `Plan approved! ${next[action]}${said(feedback)}`;
   },
   refused: (feedback: string | undefined): string =>
     `The user did not approve the plan. You are still in plan mode: revise the plan and present it to the user again.${said(feedback)}`,

@@ -157,3 +157,47 @@ test("a message names the date, a selection before it, and pointers behind it", 
   );
   expect(data).toMatchObject({ content: "Look.", attachments: [{ type: "file" }, { type: "selection" }, { type: "github_reference" }] });
 });
+
+test("what fills the context is listed by source and by message, and nothing before the first request", async () => {
+  served = await Served.start();
+  const client = await served.connect();
+  const sessionId = await client.create({ model: "m", tools: [weather] });
+  client.serve({ get_weather: () => "Sunny. ".repeat(400) });
+  const ask = (name: string, params: object = {}): Promise<Json> => client.request(`session.metadata.${name}`, { sessionId, ...params });
+  expect(await ask("getContextAttribution")).toEqual({ contextAttribution: null });
+  expect(await ask("getContextHeaviestMessages")).toEqual({ totalTokens: 0, messages: [] });
+  served.says(calling("get_weather", { city: "Oslo" }, "call-1"), "Sun.");
+  await client.say(sessionId, "Weather?");
+  const { contextAttribution } = await ask("getContextAttribution");
+  expect(contextAttribution).toMatchObject({ modelId: "m", compactions: { count: 0 } });
+  const entry = (id: string): Json => contextAttribution.entries.find((one: Json) => one.id === id);
+  expect(entry("tool:get_weather").tokens).toBeGreaterThan(600);
+  expect(entry("toolDefinition:get_weather").tokens).toBeGreaterThan(0);
+  expect(contextAttribution.totalTokens).toBeGreaterThan(entry("tool:get_weather").tokens);
+  const { messages, totalTokens } = await ask("getContextHeaviestMessages", { limit: 1 });
+  expect(messages).toMatchObject([{ role: "tool", label: "tool: get_weather" }]);
+  expect(totalTokens).toBe(contextAttribution.totalTokens);
+  expect((await client.refusal("session.metadata.getContextHeaviestMessages", { sessionId, limit: 0 })).message).toContain("limit");
+});
+
+test.each([
+  [{ COPILOT_MCP_APPS: "true" }, true],
+  [{ MCP_APPS: "1" }, true],
+  [{ MCP_APPS: "0" }, false],
+])("the environment may enable the pages of MCP servers for every session: %o", async (environment, isEnabled) => {
+  served = await Served.start({ server: { environment } });
+  const client = await served.connect();
+  const sessionId = await client.create({ model: "m" });
+  const params = { sessionId, context: { theme: "dark" } };
+  if (!isEnabled) return expect((await client.refusal("session.mcp.apps.setHostContext", params)).message).toContain("mcp-apps");
+  await client.request("session.mcp.apps.setHostContext", params);
+  return expect(await client.request("session.mcp.apps.getHostContext", { sessionId })).toEqual({ context: { theme: "dark" } });
+});
+
+test("no session can be shown in the foreground, with the words of the official runtime", async () => {
+  served = await Served.start();
+  const client = await served.connect();
+  const sessionId = await client.create({ model: "m" });
+  const answer = await client.request("session.setForeground", { sessionId });
+  expect(answer).toMatchObject({ success: false, error: expect.stringContaining("Not running in TUI+server mode") });
+});

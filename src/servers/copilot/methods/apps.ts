@@ -1,6 +1,7 @@
 import { isRecord } from "../../../base/json.ts";
 import type { Session } from "../../../session/session.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
+import type { Environment } from "../copilot-options.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
@@ -62,8 +63,13 @@ export const apps: MethodFamily = {
 
 function withApps({ server, params }: Call): CopilotSession {
   const session = findSession(server, params);
-  if (session.rendersApps) return session;
-  throw new Error("MCP Apps are not enabled for this session. Create it with requestMcpApps: true (enableMcpApps in the SDKs).");
+  if (session.rendersApps || isEnabled(server.options.environment)) return session;
+  throw new Error("MCP Apps (mcp-apps) are not enabled for this session. Create it with requestMcpApps: true (enableMcpApps in the SDKs).");
+}
+
+/** Whether every session has pages of MCP servers, whatever its clients ask for. */
+function isEnabled({ COPILOT_MCP_APPS, MCP_APPS }: Environment): boolean {
+  return ["1", "true"].includes((COPILOT_MCP_APPS ?? MCP_APPS ?? "").toLowerCase());
 }
 
 /** The server of the calling page. A page may call only its own server. */

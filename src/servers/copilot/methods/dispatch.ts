@@ -108,6 +108,7 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["session.mcp.", "mcp."], async () => (await import("./mcp.ts")).mcp],
   [["session.mcp.apps."], async () => (await import("./apps.ts")).apps],
   [["session.metadata.", "session.mode.", "session.name.", "session.options."], async () => (await import("./metadata.ts")).metadata],
+  [["session.metadata.getContext"], async () => (await import("./context-attribution.ts")).contextAttribution],
   [
     ["session.metadata.getClientMetadata", "session.metadata.updateClientMetadata", "sessions.getClientMetadata"],
     async () => (await import("./client-metadata.ts")).clientMetadata,

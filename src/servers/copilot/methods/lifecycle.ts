@@ -57,7 +57,10 @@ export const lifecycle: MethodFamily = {
   },
   // Sessions have no screen, so none is in the foreground.
   "session.getForeground": () => ({}),
-  "session.setForeground": () => ({ success: false, error: "skillhost has no user interface that could show a session." }),
+  "session.setForeground": () => ({
+    success: false,
+    error: "Not running in TUI+server mode: skillhost has no user interface that could show a session.",
+  }),
 };
 
 /** A session in the lists of the protocol. */

@@ -75,8 +75,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "hooks.discover",
     "session.autopilotObjective.getState",
     "session.lsp.initialize",
-    "session.metadata.getContextAttribution",
-    "session.metadata.getContextHeaviestMessages",
     "session.model.setAllowedModels",
     "session.model.switchAutoTier",
     "session.sendMessages",
