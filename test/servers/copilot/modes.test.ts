@@ -193,7 +193,6 @@ describe("options", () => {
     configDir: "/config",
     contextTier: "long_context",
     embeddingCacheStorage: "persistent",
-    enableConfigDiscovery: true,
     enableFileHooks: true,
     enableHostGitOperations: true,
     enableSessionStore: true,

@@ -1,6 +1,9 @@
+import { join, resolve } from "node:path";
 import type { AgentProfile, CustomAgentOptions } from "../../../session/agents/agent-profiles.ts";
 import type { Session } from "../../../session/session.ts";
 import { badParams } from "../connection/params.ts";
+import type { ServerContext } from "../context.ts";
+import { agentFolders, discoverConfiguration } from "../request/discover-configuration.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
@@ -31,17 +34,43 @@ export const agents: MethodFamily = {
     const others = customAgents.filter(({ name }) => name !== id);
     await session.update({ customAgents: [...others, { ...toAgentOptions(profile), prompt }] });
   },
-  async "agents.discover"({ server }) {
-    const session = await (await server.host()).createSession({ persist: false });
-    try {
-      return { agents: describeAll(session) };
-    } finally {
-      await session.disconnect();
-    }
+  async "agents.discover"({ server, params }) {
+    const found = await Promise.all(params.texts("projectPaths").map((path) => discoverConfiguration(server, resolve(path))));
+    const ofProjects = found.flatMap(({ options }) => options.customAgents ?? []).map(describeFound);
+    return { agents: [...(params.flag("excludeHostAgents") ? [] : await agentsOfHost(server)), ...ofProjects] };
   },
-  // Agents come from plugins and session options, never from folders that are searched.
-  "agents.getDiscoveryPaths": () => ({ paths: [] }),
+  // The other agents come from plugins, not from folders that are searched.
+  "agents.getDiscoveryPaths": ({ params }) => ({
+    paths: params.texts("projectPaths").flatMap((projectPath) =>
+      agentFolders.map((folder, index) => {
+        return { path: join(resolve(projectPath), folder), scope: "project", preferredForCreation: index === 0, projectPath };
+      }),
+    ),
+  }),
 };
+
+async function agentsOfHost(server: ServerContext): Promise<readonly object[]> {
+  const session = await (await server.host()).createSession({ persist: false });
+  try {
+    return describeAll(session);
+  } finally {
+    await session.disconnect();
+  }
+}
+
+/** An agent of a project that no session has yet. */
+function describeFound({ name, displayName = name, description = "", tools, model, infer }: CustomAgentOptions): object {
+  return {
+    id: name,
+    name,
+    displayName,
+    description,
+    source: "project",
+    ...(Array.isArray(tools) && { tools }),
+    ...(model !== undefined && { model }),
+    ...(infer === false && { disableModelInvocation: true }),
+  };
+}
 
 /** Converts any agent, such as one of a plugin, into the form of session options. */
 function toAgentOptions({ isFromPlugin: _, tools, ...profile }: AgentProfile): CustomAgentOptions {

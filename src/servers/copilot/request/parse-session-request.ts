@@ -131,8 +131,7 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   configDir: isText,
   contextTier: (value) => isText(value) && value !== "default",
   embeddingCacheStorage: (value) => value === "persistent",
-  // skillhost does not discover configuration, read hooks from files or run git, so only true has no effect.
-  enableConfigDiscovery: isTrue,
+  // skillhost does not read hooks from files or run git for the session, so only true has no effect.
   enableFileHooks: isTrue,
   enableHostGitOperations: isTrue,
   enableOnDemandInstructionDiscovery: isTrue,

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { isAbsolute } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { errorMessage, HostError, toError } from "../../../base/errors.ts";
 import { minimalEnvironment } from "../../../io/process/child-environment.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
@@ -11,6 +11,7 @@ import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 import { SessionExtensions } from "../extensions/session-extensions.ts";
 import { completeOptions, instructionsOf, ownCallbacks, toCustomInstructions } from "../request/apply-session-request.ts";
+import { type DiscoveredConfiguration, withDiscovered } from "../request/discovered-options.ts";
 import { parseSessionRequest } from "../request/parse-session-request.ts";
 import { CopilotSession } from "./copilot-session.ts";
 import { filesAt, findStorage, storageIn } from "./workspace.ts";
@@ -20,9 +21,11 @@ export async function createCopilotSession(server: ServerContext, client: Client
   const { capabilities, ignored, ...request } = parseSessionRequest(params, client.version);
   const sessionId = params.optionalText("sessionId") ?? randomUUID();
   const hookClients = capabilities.hooks ? [client] : [];
-  const options = completeOptions(server, { ...request, client, params, sessionId, hookClients });
+  const complete = completeOptions(server, { ...request, client, params, sessionId, hookClients });
   const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
   const host = await server.host();
+  const discovered = await discoverFor(server, params, { ...inClientsFolder(client), ...complete }.workingDirectory ?? ".");
+  const options = discovered === undefined ? complete : withDiscovered(complete, discovered.options);
   const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
   const withPlugins = plugins.addTo(options);
   const mcpServers = await withUserServers(server, withPlugins.mcpServers);
@@ -51,10 +54,21 @@ export async function createCopilotSession(server: ServerContext, client: Client
     const message = `These options of ${params.method} have no effect in skillhost: ${ignored.join(", ")}.`;
     session.events.append("session.info", { infoType: "options_without_effect", message });
   }
+  for (const message of discovered?.problems ?? []) session.events.append("session.warning", { warningType: "config_discovery", message });
   copilotSession.followErrors(host);
   followJoin(server, copilotSession, client, params);
   await leaveIfGone(server, copilotSession, client);
   return copilotSession;
+}
+
+/** What the project's folder adds to a session whose client asks for it. The session itself refuses a wrong folder. */
+async function discoverFor(server: ServerContext, params: Params, folder: unknown): Promise<DiscoveredConfiguration | undefined> {
+  if (params.optionalFlag("enableConfigDiscovery") !== true || typeof folder !== "string") return undefined;
+  const [{ discoverConfiguration }, { workingDirectory }] = await Promise.all([
+    import("../request/discover-configuration.ts"),
+    server.host(),
+  ]);
+  return discoverConfiguration(server, resolve(workingDirectory, folder));
 }
 
 /** Resumes an open or stored session, and adds the client. @throws HostError as `Host.resumeSession`, `Attachment.setTools`. */
