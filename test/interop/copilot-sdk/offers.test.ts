@@ -54,7 +54,7 @@ describe("saved skills", () => {
     runtime.says("Gone.");
     await session.sendAndWait("And now?");
     expect(runtime.asked.messages.at(-1).content).toMatch(
-      /<tools_changed_notice>\nTools no longer available: find_book\n\nImportant: .*\n<\/tools_changed_notice>\n\nAnd now\?$/,
+      /<tools_changed_notice>\nTools no longer available: find_book\n\nImportant: .*\n<\/tools_changed_notice>\n\n<current_datetime>[^<]+<\/current_datetime>\n\nAnd now\?$/,
     );
     expect(toolNames()).not.toContain("find_book");
   });
@@ -258,10 +258,10 @@ describe("agents", () => {
     await done;
     const notice = runtime.asked.messages.findLast(({ role }: Sdk) => role === "user").content;
     expect(notice).toMatch(
-      /^<system_notification>\nAgent "read-it" \(reader\) has completed successfully\. Use read_agent with agent_id "read-it" to retrieve the full results\.\n<\/system_notification>$/,
+      /^<current_datetime>[^<]+<\/current_datetime>\n\n<system_notification>\nAgent "read-it" \(reader\) has completed successfully\. Use read_agent with agent_id "read-it" to retrieve the full results\.\n<\/system_notification>$/,
     );
     expect((await notified).data).toEqual({
-      content: notice,
+      content: notice.slice(notice.indexOf("<system_notification>")),
       kind: { type: "agent_completed", agentId: "read-it", agentType: "reader", status: "completed" },
     });
     runtime.says(calling("read_agent", { agent_id: "read-it" }, "call-2"), "Read.");
