@@ -201,3 +201,38 @@ test("no session can be shown in the foreground, with the words of the official 
   const answer = await client.request("session.setForeground", { sessionId });
   expect(answer).toMatchObject({ success: false, error: expect.stringContaining("Not running in TUI+server mode") });
 });
+
+describe("a client that waits at the end of the event log", () => {
+  async function atEnd() {
+    served = await Served.start();
+    const client = await served.connect();
+    const sessionId = await client.create({ model: "m" });
+    const { cursor } = await client.request("session.eventLog.tail", { sessionId });
+    const read = (params: object = {}): Promise<Json> => client.request("session.eventLog.read", { sessionId, cursor, ...params });
+    return { client, sessionId, cursor, read };
+  }
+
+  test("gets the next event, one that is not kept too", async () => {
+    const { client, sessionId, cursor, read } = await atEnd();
+    const waiting = read({ waitMs: 30_000, types: ["session.info"] });
+    await client.request("session.log", { sessionId, message: "For now.", ephemeral: true });
+    const arrived = await waiting;
+    expect(arrived.events).toMatchObject([{ type: "session.info", ephemeral: true, data: { message: "For now." } }]);
+    expect(arrived).toMatchObject({ cursor, hasMore: false, cursorStatus: "ok" });
+  });
+
+  test("continues behind a kept event, and does not get it twice", async () => {
+    const { client, sessionId, read } = await atEnd();
+    const waiting = read({ waitMs: 30_000, types: ["session.info"] });
+    await client.request("session.log", { sessionId, message: "Kept." });
+    const { events, cursor } = await waiting;
+    expect(events).toMatchObject([{ data: { message: "Kept." } }]);
+    expect((await read({ cursor, types: ["session.info"] })).events).toEqual([]);
+  });
+
+  test("gets nothing when nothing comes, and nothing is waited for backward", async () => {
+    const { cursor, read } = await atEnd();
+    expect(await read({ waitMs: 1, types: ["session.info"] })).toEqual({ events: [], cursor, hasMore: false, cursorStatus: "ok" });
+    expect((await read({ waitMs: 30_000, direction: "backward", max: 1 })).events).toHaveLength(1);
+  });
+});

@@ -1,21 +1,34 @@
 import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { onAbort } from "../../../base/wait.ts";
 import type { RecordedEvent } from "../../../session/history/events.ts";
+import { EventTranslator } from "../sessions/copilot-events.ts";
+import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 const maxEvents = 1_000;
+const maxWaitMs = 30_000;
 const defaultEvents = 200;
 
 /** The events of a session in pages, interests in types of events, and usage metrics. */
 export const eventLog: MethodFamily = {
   async "session.eventLog.read"(call) {
     const { params } = call;
-    const events = await findSession(call.server, params).past();
+    const session = findSession(call.server, params);
     const backward = params.optionalText("direction") === "backward";
+    const waitMs = backward ? 0 : Math.min(maxWaitMs, params.optionalNumber("waitMs") ?? 0);
+    // From before the look at the history, so that nothing falls between the two.
+    using arriving = waitMs > 0 ? new ArrivingEvents(session, (event) => isWanted(event, call)) : undefined;
+    const events = await session.past();
     const cursor = params.optionalText("cursor");
     const max = Math.min(maxEvents, Math.max(1, params.optionalNumber("max") ?? defaultEvents));
     const at = cursor === undefined ? (backward ? events.length : 0) : positionOf(cursor, events);
     if (at === undefined) return { events: [], cursor: "start", hasMore: events.length > 0, cursorStatus: "expired" };
+    if (arriving !== undefined && at === events.length) {
+      const arrived = await arriving.next({ known: new Set(events.map(({ id }) => id)), max, waitMs }, call.signal());
+      return { events: arrived.events, cursor: arrived.cursor ?? cursorAt(at, events), hasMore: false, cursorStatus: "ok" };
+    }
     const from = backward ? Math.max(0, at - max) : at;
     const to = backward ? at : Math.min(events.length, at + max);
     return {
@@ -47,6 +60,66 @@ export const eventLog: MethodFamily = {
     return { ...session.usage.metrics, ...(model !== undefined && { currentModel: model }) };
   },
 };
+
+interface Wait {
+  /** The ids of events that the client has, or can read. */
+  readonly known: ReadonlySet<string>;
+  readonly max: number;
+  readonly waitMs: number;
+}
+
+/** Events that come while a client waits for them, those that are not kept too. */
+class ArrivingEvents implements Disposable {
+  readonly #sinks: readonly Disposable[];
+  readonly #isWanted: (event: RecordedEvent) => boolean;
+  readonly #heard: RecordedEvent[] = [];
+  #arrived = (): void => {};
+
+  constructor({ session }: CopilotSession, isWanted: (event: RecordedEvent) => boolean) {
+    const translator = new EventTranslator();
+    this.#isWanted = isWanted;
+    this.#sinks = [
+      session.events.addSink((event) => {
+        const shown = translator.translate(event);
+        if (shown === undefined) return;
+        this.#heard.push(shown);
+        this.#arrived();
+      }),
+    ];
+  }
+
+  /** What has come that is not known: at once if there is something, else when it comes. Nothing after `waitMs`. */
+  async next(
+    { known, max, waitMs }: Wait,
+    signal: AbortSignal,
+  ): Promise<{ readonly events: readonly RecordedEvent[]; readonly cursor: string | undefined }> {
+    const fresh = (): readonly RecordedEvent[] => this.#heard.filter(({ id }) => !known.has(id));
+    const hasWanted = (): boolean => fresh().some(this.#isWanted);
+    if (!hasWanted()) {
+      let resolve = (): void => {};
+      const waiting = new Promise<void>((settle) => {
+        resolve = settle;
+      });
+      this.#arrived = () => {
+        if (hasWanted() || this.#heard.at(-1)?.type === "session.shutdown") resolve();
+      };
+      const timer = setTimeout(resolve, waitMs);
+      using _ = onAbort(signal, resolve);
+      await waiting;
+      clearTimeout(timer);
+      // What comes with it is part of the same batch.
+      await nextTurn();
+    }
+    // What is left and kept comes with the next read.
+    const all = fresh().slice(0, max);
+    const last = all.findLast(({ ephemeral }) => ephemeral !== true);
+    return { events: all.filter(this.#isWanted), cursor: last && `after:${last.id}` };
+  }
+
+  [Symbol.dispose](): void {
+    for (const sink of this.#sinks) sink[Symbol.dispose]();
+  }
+}
 
 /** A cursor names the event before it, so that it stays valid when events are appended. */
 function cursorAt(position: number, events: readonly RecordedEvent[]): string {

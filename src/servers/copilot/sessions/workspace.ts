@@ -122,5 +122,5 @@ function partsOf(path: string): readonly string[] {
   const parts = path.split(/[\\/]/).filter((part) => part !== "" && part !== ".");
   const isAbsolute = /^(?:[\\/]|[A-Za-z]:)/.test(path);
   if (!isAbsolute && parts.length > 0 && !parts.includes("..") && !path.includes("\0")) return parts;
-  throw new HostError("WORKSPACE_FILE", `${JSON.stringify(path.slice(0, 200))} is not a path inside the workspace.`);
+  throw new HostError("WORKSPACE_FILE", `${JSON.stringify(path.slice(0, 200))} is not a path inside the workspace files directory.`);
 }
