@@ -198,6 +198,20 @@ export const askUserText = {
   unanswered: "The user did not answer. Decide for yourself, and state what you assumed.",
 } as const;
 
+/** What a model is asked when a client wants the work shared among agents. */
+export function fleetRequest(request: string | undefined): string {
+  const task = request === undefined || request.trim() === "" ? "Continue with the work that was discussed." : request.trim();
+  return `You are now in fleet mode. Dispatch sub-agents (via the task tool) in parallel to do the work.
+
+- Split the work into parts that depend on each other as little as possible, and write them down if you have a tool for that.
+- Start agents for all parts that can begin now in one message; start a part that depends on another when that is done.
+- Give each agent all that it needs: it does not see this conversation. Have it report what it completed, what is left and what blocks it.
+- When agents report, check their work against the request, also edge cases and tests, and dispatch what is missing.
+- Do not start a single agent in the background: do such work yourself, or wait for that agent.
+
+User request: ${task}`;
+}
+
 /** A sub-agent, as a model sees it. */
 export interface AgentFacts {
   readonly id: string;

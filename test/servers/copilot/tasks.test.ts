@@ -118,3 +118,21 @@ test("the end of the session ends a wait for its agents", async () => {
   await client.request("session.destroy", { sessionId });
   expect((await wait).message).toContain("The session has ended.");
 });
+
+test("a fleet is a message that has the model share the work among agents", async () => {
+  const { client, ask } = await begin();
+  served.says("Dispatched.");
+  expect(await ask("session.fleet.start", { prompt: "Port the tests." })).toEqual({ started: true });
+  await client.event("session.idle");
+  const { content } = served.asked.messages.at(-1);
+  expect(content).toMatch(/^You are now in fleet mode\. [\s\S]*User request: Port the tests\.$/);
+  expect((await client.refusal("session.fleet.start", { sessionId: "missing" })).message).toContain("missing");
+});
+
+test("no fleet is started without a tool that starts agents", async () => {
+  served = await Served.start();
+  const client = await served.connect();
+  const sessionId = await client.create({ model: "m", excludedTools: ["task"] });
+  expect(await client.request("session.fleet.start", { sessionId })).toEqual({ started: false });
+  expect(client.count("user.message")).toBe(0);
+});

@@ -119,7 +119,7 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["session.plugins.", "plugins."], async () => (await import("./plugins.ts")).plugins],
   [["session.provider."], async () => (await import("./providers.ts")).providers],
   [["session.skills.", "skills."], async () => (await import("./skills.ts")).skills],
-  [["session.tasks.", "session.cancelAllBackgroundAgents"], async () => (await import("./tasks.ts")).tasks],
+  [["session.tasks.", "session.fleet.", "session.cancelAllBackgroundAgents"], async () => (await import("./tasks.ts")).tasks],
   [["session.tools.", "tools."], async () => (await import("./tools.ts")).tools],
   [["session.ui.", "session.commands."], async () => (await import("./ui.ts")).ui],
   [

@@ -3,6 +3,7 @@ import { onAbort } from "../../../base/wait.ts";
 import type { SubAgent } from "../../../session/agents/sub-agent.ts";
 import { isRunning } from "../../../session/agents/sub-agents.ts";
 import type { RecordedEvent } from "../../../session/history/events.ts";
+import { fleetRequest } from "../../../session/prompt/model-text.ts";
 import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
@@ -77,6 +78,16 @@ export const tasks: MethodFamily = {
   "session.tasks.promoteCurrentToBackground"(call) {
     sessionOf(call);
     return {};
+  },
+  async "session.fleet.start"(call) {
+    const { session } = sessionOf(call);
+    const prompt = call.params.optionalText("prompt");
+    await chooseModel(call.server, session);
+    await session.ready(call.signal());
+    // Without it, the model could only pretend.
+    if (!session.catalog.executables.has("task")) return { started: false };
+    await session.send({ prompt: fleetRequest(prompt) });
+    return { started: true };
   },
   "session.cancelAllBackgroundAgents"(call) {
     const running = sessionOf(call)

@@ -8,7 +8,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.gitHubAuth.switchToAuth",
   ],
   "agents are started by the model or with session.tasks.startAgent, and keep their own state.": [
-    "session.fleet.start",
     "session.tasks.register",
     "session.tasks.update",
   ],
