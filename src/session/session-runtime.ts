@@ -60,6 +60,8 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly offers: SessionPromptsAndResources;
   readonly plan: SessionPlan;
   readonly workspace: SessionWorkspace;
+  /** Where summaries of the conversation are stored. Undefined: the session itself is not stored. */
+  readonly checkpoints: Pick<SessionWorkspace, "addCheckpoint"> | undefined;
   /** Undefined: the session does not track changes of files. */
   readonly fileHistory: FileChanges | undefined;
   readonly #agentChanges: AgentChanges;
@@ -110,6 +112,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     const files = environment.files ?? new LocalFiles(environment.sessionDirectory(this.sessionId));
     this.fileHistory = config.options.fileChangeTracking === true ? new FileChanges(files.below("file-changes"), log) : undefined;
     this.workspace = new SessionWorkspace(files, this.events);
+    this.checkpoints = sessionLog === undefined ? undefined : this.workspace;
     this.plan = this.#createPlan();
     this.toolset = new SessionToolset(this);
     this.services = this.toolset.services;

@@ -96,6 +96,8 @@ type SessionStateEvents = {
     readonly customInstructions?: string;
     readonly error?: string;
     readonly checkpointNumber?: number;
+    /** The file of the summary, in a session that is stored. */
+    readonly checkpointPath?: string;
     readonly summaryContent?: string;
     readonly messagesRemoved?: number;
     readonly tokensRemoved?: number;

@@ -40,15 +40,15 @@ export class Recording {
     return (await this.#log?.read()) ?? [];
   }
 
-  /**
-   * Takes back an event and all after it, unless `mayCut` says that it is too late for that.
-   * @returns how many. @throws HostError `EVENT_UNKNOWN`, and what `mayCut` throws; nothing is changed then.
-   */
   /** What was recorded before this session was resumed; undefined for a session that has just begun. */
   past(): Promise<readonly RecordedEvent[]> | undefined {
     return this.#log?.resumed === undefined ? undefined : this.read();
   }
 
+  /**
+   * Takes back an event and all after it, unless `mayCut` says that it is too late for that.
+   * @returns how many. @throws HostError `EVENT_UNKNOWN`, and what `mayCut` throws; nothing is changed then.
+   */
   async truncate(eventId: string, mayCut: () => void): Promise<number> {
     const all = await this.read();
     const cut = findCut(all, eventId);

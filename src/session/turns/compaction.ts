@@ -48,7 +48,8 @@ export type Compaction =
  * Lets the model summarise a conversation and emits the events from which its history is made: with the success the
  * messages give way to the summary, and what was said meanwhile stays behind it. Never rejects.
  */
-async function compact(request: CompactionRequest, { events, log }: TurnContext, signal: AbortSignal): Promise<Compaction> {
+async function compact(request: CompactionRequest, host: TurnContext, signal: AbortSignal): Promise<Compaction> {
+  const { events, log } = host;
   const { model, use, messages, trigger, customInstructions } = request;
   events.append("session.compaction_start", { model: model.chat.id, trigger, ...use });
   const end = (data: Omit<SessionEventData["session.compaction_complete"], "trigger" | "customInstructions">): void => {
@@ -59,9 +60,11 @@ async function compact(request: CompactionRequest, { events, log }: TurnContext,
     const reply = await summarize(request, model, customInstructions, signal);
     const tokensRemoved = Math.max(0, use.conversationTokens - estimateTokens(reply.content.length));
     const messagesRemoved = messages.length;
+    const stored = await storeCheckpoint(reply.content, host);
     end({
       success: true,
-      checkpointNumber: request.checkpointNumber,
+      checkpointNumber: stored?.number ?? request.checkpointNumber,
+      ...(stored && { checkpointPath: stored.path }),
       summaryContent: reply.content,
       messagesRemoved,
       tokensRemoved,
@@ -76,6 +79,17 @@ async function compact(request: CompactionRequest, { events, log }: TurnContext,
     if (signal.aborted) return { kind: "cancelled" };
     log.warning("A conversation could not be compacted; it continues unchanged.", { error: toError(error) });
     return { kind: "failed", error: toError(error) };
+  }
+}
+
+/** Stores a summary as a file of a stored session. Undefined: it was not; the conversation has it in any case. */
+async function storeCheckpoint(summary: string, { checkpoints, log }: TurnContext): Promise<{ number: number; path: string } | undefined> {
+  const [, title = ""] = /<checkpoint_title>([^<]*)<\/checkpoint_title>/.exec(summary) ?? [];
+  try {
+    return await checkpoints?.addCheckpoint(title, summary);
+  } catch (error) {
+    log.warning("The summary of a conversation could not be stored as a checkpoint.", { error: toError(error) });
+    return undefined;
   }
 }
 

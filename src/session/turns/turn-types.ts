@@ -7,6 +7,7 @@ import type { Recording } from "../history/recording.ts";
 import type { HookRunner } from "../hooks/run-hooks.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { TraceContext } from "../telemetry.ts";
+import type { SessionWorkspace } from "../workspace/session-workspace.ts";
 import type { TurnModel } from "./turn-options.ts";
 
 /** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
@@ -52,6 +53,8 @@ export interface TurnContext extends SessionContext {
   readonly hooks: HookRunner;
   readonly pipeline: Pipeline;
   readonly recording: Recording;
+  /** Where summaries of the conversation are stored. Undefined: nowhere. */
+  readonly checkpoints?: Pick<SessionWorkspace, "addCheckpoint"> | undefined;
 }
 
 export interface TurnRun {

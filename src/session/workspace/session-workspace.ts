@@ -119,8 +119,8 @@ export class SessionWorkspace {
     return known && this.#checkpoints.read(known.filename);
   }
 
-  /** Adds a summary after the others. @throws HostError `WORKSPACE_FILE`. */
-  addCheckpoint(title: string, content: string): Promise<Checkpoint> {
+  /** Adds a summary after the others. Returns it with the absolute path of its file. @throws HostError `WORKSPACE_FILE`. */
+  addCheckpoint(title: string, content: string): Promise<Checkpoint & { readonly path: string }> {
     return this.#alone(async () => {
       const all = await this.listCheckpoints();
       const number = (all.at(-1)?.number ?? 0) + 1;
@@ -130,7 +130,7 @@ export class SessionWorkspace {
       // The file first: an index never names a file that was not written.
       await this.#checkpoints.write(filename, content);
       await this.#checkpoints.write(indexFile, toIndex([...all, added]));
-      return added;
+      return { ...added, path: this.#checkpoints.pathOf(filename) };
     });
   }
 

@@ -1,8 +1,13 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createHost } from "skillhost";
 import { expect, test } from "vitest";
+import { silentLogger } from "../../../src/base/logger.ts";
 import { ModelError } from "../../../src/models/model-error.ts";
 import type { Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import { type FakeAnswer, type FakeChat, fakeChat } from "../../doubles/fake-chat.ts";
+import { emptyFolder } from "../../io/temp-folder.ts";
 import { createTestEnvironment, openSession, recordEvents } from "../session-kit.ts";
 
 const summary = "<overview>\nA story.\n</overview>\n<history>\n1. Read.\n</history>\n<checkpoint_title>Story</checkpoint_title>";
@@ -35,6 +40,47 @@ test("a summary is requested at the end of the conversation as it was sent, so t
   expect(content).toMatch(instruction);
   for (const section of ["<overview>", "<history>", "<checkpoint_title>", "The user adds: Keep the names."])
     expect(content).toContain(section);
+});
+
+test("a stored session keeps each summary as a checkpoint, and the event names its file", async () => {
+  const folder = emptyFolder();
+  await using host = await createHost({ skillDirectories: [], watch: false, logger: silentLogger, sessionsDirectory: folder });
+  const chatModel = fakeChat("One.", summary, "Two.", "No sections here.");
+  const session = await host.createSession({ chatModel });
+  const ended = recordEvents(session, "session.compaction_complete");
+  await session.sendAndWait("First.");
+  await session.conversation.compact();
+  await session.sendAndWait("Second.");
+  await session.conversation.compact();
+  expect(await session.workspace.listCheckpoints()).toEqual([
+    { number: 1, title: "Story", filename: "001-story.md" },
+    { number: 2, title: "Checkpoint 2", filename: "002-checkpoint-2.md" },
+  ]);
+  expect(await session.workspace.readCheckpoint(1)).toBe(summary);
+  const paths = ended.map(({ data }) => [data["checkpointNumber"], readFileSync(String(data["checkpointPath"]), "utf8")]);
+  expect(paths).toEqual([
+    [1, summary],
+    [2, "No sections here."],
+  ]);
+});
+
+test("a session that is not stored, and a folder that cannot be written, have the summary in the conversation alone", async () => {
+  const { session } = await talk([summary]);
+  const ended = recordEvents(session, "session.compaction_complete");
+  await session.conversation.compact();
+  expect(ended[0]?.data).toMatchObject({ success: true, checkpointNumber: 1 });
+  expect(ended[0]?.data).not.toHaveProperty("checkpointPath");
+  expect(await session.workspace.listCheckpoints()).toEqual([]);
+
+  const folder = emptyFolder();
+  await using host = await createHost({ skillDirectories: [], watch: false, logger: silentLogger, sessionsDirectory: folder });
+  const stored = await host.createSession({ chatModel: fakeChat("One.", summary) });
+  const failed = recordEvents(stored, "session.compaction_complete");
+  await stored.sendAndWait("First.");
+  writeFileSync(join(stored.workspace.path, "checkpoints"), "A file is in the way.");
+  await stored.conversation.compact();
+  expect(failed[0]?.data).toMatchObject({ success: true, summaryContent: summary });
+  expect(failed[0]?.data).not.toHaveProperty("checkpointPath");
 });
 
 test("the summary and the words of the user take the place of the conversation, also the second time", async () => {

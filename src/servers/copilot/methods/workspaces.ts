@@ -70,7 +70,7 @@ export const workspaces: MethodFamily = {
     content: (await workspaceOf(call).readCheckpoint(call.params.optionalNumber("number") ?? -1)) ?? null,
   }),
   async "session.workspaces.addSummary"(call) {
-    const summary = await workspaceOf(call).addCheckpoint(call.params.text("title"), call.params.text("content"));
+    const { path: _path, ...summary } = await workspaceOf(call).addCheckpoint(call.params.text("title"), call.params.text("content"));
     return { summary, workspace: (await describeWorkspace(call)).workspace };
   },
   async "session.workspaces.truncateSummaries"(call) {
