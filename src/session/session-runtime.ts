@@ -33,6 +33,7 @@ import { findCommand, runCommand, type SessionCommand } from "./turns/slash-comm
 import type { SessionTurnContext } from "./turns/turn-agent.ts";
 import { ModelCache } from "./turns/turn-options.ts";
 import { TurnRunner } from "./turns/turn-runner.ts";
+import type { CheckpointStore } from "./turns/turn-types.ts";
 import { SessionWorkspace } from "./workspace/session-workspace.ts";
 import { LocalFiles } from "./workspace/workspace-files.ts";
 
@@ -61,7 +62,7 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly plan: SessionPlan;
   readonly workspace: SessionWorkspace;
   /** Where summaries of the conversation are stored. Undefined: the session itself is not stored. */
-  readonly checkpoints: Pick<SessionWorkspace, "addCheckpoint"> | undefined;
+  readonly checkpoints: CheckpointStore | undefined;
   /** Undefined: the session does not track changes of files. */
   readonly fileHistory: FileChanges | undefined;
   readonly #agentChanges: AgentChanges;

@@ -7,7 +7,6 @@ import type { Recording } from "../history/recording.ts";
 import type { HookRunner } from "../hooks/run-hooks.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { TraceContext } from "../telemetry.ts";
-import type { SessionWorkspace } from "../workspace/session-workspace.ts";
 import type { TurnModel } from "./turn-options.ts";
 
 /** A conversation with a model: a session's own, or that of one of its sub-agents. What it gives may differ each time it is asked. */
@@ -54,7 +53,13 @@ export interface TurnContext extends SessionContext {
   readonly pipeline: Pipeline;
   readonly recording: Recording;
   /** Where summaries of the conversation are stored. Undefined: nowhere. */
-  readonly checkpoints?: Pick<SessionWorkspace, "addCheckpoint"> | undefined;
+  readonly checkpoints?: CheckpointStore | undefined;
+}
+
+/** Keeps summaries as files. */
+export interface CheckpointStore {
+  /** @throws HostError `WORKSPACE_FILE`. */
+  addCheckpoint(title: string, content: string): Promise<{ readonly number: number; readonly path: string }>;
 }
 
 export interface TurnRun {

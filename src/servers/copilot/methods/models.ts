@@ -99,7 +99,7 @@ export const models: MethodFamily = {
 };
 
 /** A model that a client declared is asked at its provider; another one at the provider that the session had at first. */
-function changeOfProvider(server: ServerContext, { id, session, providers }: CopilotSession, modelId: string): SessionChange {
+export function changeOfProvider(server: ServerContext, { id, session, providers }: CopilotSession, modelId: string): SessionChange {
   const declared = providers.find(modelId);
   if (declared === undefined) return providers.returnToFirst() ?? {};
   providers.leaveFirst(session.config.turn.provider);

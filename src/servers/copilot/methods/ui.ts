@@ -1,4 +1,4 @@
-import { HostError } from "../../../base/errors.ts";
+import { errorMessage, HostError } from "../../../base/errors.ts";
 import { noResult } from "../../../session/clients/request-kinds.ts";
 import type { QueuedCommand } from "../../../session/turns/message-queue.ts";
 import type { JsonSchema } from "../../../tools/tool.ts";
@@ -6,6 +6,7 @@ import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
+import { findBuiltin, listCommands } from "./builtin-commands.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Questions to users, and slash commands. */
@@ -38,16 +39,8 @@ export const ui: MethodFamily = {
     const { params } = call;
     const session = findSession(call.server, params);
     const wants = (key: string): boolean => params.optionalFlag(key) ?? true;
-    const clients = [...session.commands.all.values()].map((command) => ({ ...command, kind: "client", allowDuringAgentExecution: true }));
-    const own = session.session.commands.map(({ name, description = "" }) => describe(name, description, "builtin"));
-    const skills = session.session.listSkills().filter(({ userInvocable }) => userInvocable !== false);
-    return {
-      commands: [
-        ...(wants("includeClientCommands") ? clients : []),
-        ...(wants("includeBuiltins") ? own : []),
-        ...(wants("includeSkills") ? skills.map(({ name, description }) => describe(name, description, "skill")) : []),
-      ],
-    };
+    const kinds = { client: wants("includeClientCommands"), builtin: wants("includeBuiltins"), skill: wants("includeSkills") };
+    return { commands: listCommands(session).filter(({ kind }) => kinds[kind]) };
   },
   async "session.commands.execute"(call) {
     const error = await runCommand(call, call.params.text("commandName"), call.params.optionalText("args") ?? "");
@@ -61,6 +54,8 @@ export const ui: MethodFamily = {
     // A skill is used by its name in a message, which the client sends itself.
     const isSkill = !session.commands.all.has(name) && session.session.listSkills().some((skill) => skill.name === name);
     if (isSkill) return { kind: "agent-prompt", prompt, displayPrompt: prompt };
+    const builtin = findBuiltin(session, name);
+    if (builtin !== undefined) return builtin.run(call, session, input);
     const error = await runCommand(call, name, input);
     if (error !== undefined) throw new HostError("COMMAND_FAILED", error);
     return { kind: "completed" };
@@ -95,10 +90,6 @@ export const ui: MethodFamily = {
   },
 };
 
-function describe(name: string, description: string, kind: "builtin" | "skill"): object {
-  return { name, description, kind, allowDuringAgentExecution: false };
-}
-
 /** Offers the command to clients with an interest in queued commands, then to the client, plugin or skill with its name. */
 async function runQueuedCommand(call: Call, session: CopilotSession, text: string, signal: AbortSignal): ReturnType<QueuedCommand> {
   if (session.hasInterestIn("command.queued")) {
@@ -112,6 +103,20 @@ async function runQueuedCommand(call: Call, session: CopilotSession, text: strin
   if (own !== undefined) {
     const error = await session.commands.run(own.name, own.args);
     if (error !== undefined) events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${error}` });
+    return "done";
+  }
+  const builtin = findBuiltin(session, name);
+  if (builtin !== undefined) {
+    const input = text
+      .trim()
+      .slice(name.length + 1)
+      .trim();
+    try {
+      await builtin.run(call, session, input, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      events.append("session.error", { errorType: "command", message: `Command "/${name}" failed: ${errorMessage(error)}` });
+    }
     return "done";
   }
   const isKnown = session.session.commands.some((command) => command.name === name) || isSkill(session, name);
@@ -129,14 +134,20 @@ function isSkill({ session }: CopilotSession, name: string): boolean {
 }
 
 /** Runs a command. Returns its error; undefined: it succeeded. */
-async function runCommand({ server, params }: Call, name: string, args: string): Promise<string | undefined> {
-  const { session, commands } = findSession(server, params);
+async function runCommand(call: Call, name: string, args: string): Promise<string | undefined> {
+  const found = findSession(call.server, call.params);
+  const { session, commands } = found;
   if (commands.all.has(name)) return commands.run(name, args);
+  const builtin = findBuiltin(found, name);
   try {
+    if (builtin !== undefined) {
+      await builtin.run(call, found, args);
+      return undefined;
+    }
     await session.runCommand(name, args);
     return undefined;
   } catch (error) {
-    if (error instanceof HostError && error.code.startsWith("COMMAND_")) return error.message;
+    if (error instanceof HostError && (builtin !== undefined || error.code.startsWith("COMMAND_"))) return error.message;
     throw error;
   }
 }
