@@ -1,7 +1,9 @@
-// From a save to the new handler's answer: a watching host, and jiti with chokidar as one would put them together.
-import { renameSync, writeFileSync } from "node:fs";
+// From a save to the new handler's answer: a watching host, jiti with chokidar as one would put them together, and `bun --hot`.
+import { spawnSync } from "node:child_process";
+import { existsSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { watch } from "chokidar";
 import { built } from "./support/built.mjs";
 import { childTask, inChild, quantile } from "./support/measure.mjs";
@@ -14,6 +16,8 @@ const savesPerRun = 40;
 const runs = 3;
 // What the watcher of the host waits for by default too, except before it reports the edit of one complete file.
 const debounce = 15;
+const peers = fileURLToPath(new URL("peers/bun/", import.meta.url));
+const bun = join(peers, `node_modules/@oven/bun-${process.platform}-${process.arch}/bin/bun`);
 const kinds = {
   module: "a module that defines a tool",
   helper: "a helper that it imports",
@@ -22,7 +26,8 @@ const kinds = {
 
 function compare() {
   title(`From a save to the new handler's answer, with up to ${debounce} ms of waiting for further changes`);
-  const loaders = ["skillhost", "jiti + chokidar", "jiti with file cache + chokidar"];
+  const loaders = ["skillhost", "jiti + chokidar", "jiti with file cache + chokidar", ...(existsSync(bun) ? ["bun --hot"] : [])];
+  if (!existsSync(bun)) console.log("bun --hot is skipped: it is not installed (npm install --ignore-scripts --prefix bench/peers/bun).");
   const samples = new Map(loaders.map((loader) => [loader, {}]));
   // In turn, so that whatever else the machine does meets all of them.
   for (let run = 0; run < runs; run++) {
@@ -33,6 +38,8 @@ function compare() {
     const ours = samples.get("skillhost")[kind];
     goal(`${kinds[kind]}, p50`, quantile(ours, 0.5), 20, "ms");
     goal(`${kinds[kind]}, p99`, quantile(ours, 0.99), 25, "ms");
+    const hot = samples.get("bun --hot")?.[kind];
+    if (hot !== undefined) goal(`${kinds[kind]}, p50 to bun --hot`, quantile(ours, 0.5) / quantile(hot, 0.5), 1, "×");
   }
   console.log(`\n${runs * savesPerRun} saves of each kind and loader, ${skills} skills watched; the answer of each save is checked.`);
 }
@@ -58,6 +65,7 @@ function rowOf(kind, loader, samples) {
 
 async function measure({ loader }) {
   const place = tempFolder();
+  if (loader === "bun --hot") return measureBun(place);
   try {
     writeSkills(place.skills, skills, "definitions");
     const folder = join(place.skills, skillName(3), "tools");
@@ -81,6 +89,49 @@ async function measure({ loader }) {
     }
     await live.close();
     return found;
+  } finally {
+    place.remove();
+  }
+}
+
+/** The same saves in a process of bun, which evaluates an entry again that imports the modules of all skills. */
+function measureBun(place) {
+  try {
+    writeSkills(place.skills, skills, "definitions");
+    symlinkSync(fileURLToPath(new URL("..", import.meta.url)), join(place.base, "node_modules", "skillhost"), "junction");
+    const folder = join(place.skills, skillName(3), "tools");
+    const [file, helper] = [join(folder, "define.ts"), join(folder, "_answer.ts")];
+    writeFileSync(helper, helperModule(0));
+    writeFileSync(file, withHelper(0));
+    let answer = 0;
+    const saves = Object.keys(kinds).flatMap((kind) =>
+      Array.from({ length: savesPerRun + 5 }, (_, index) => {
+        answer++;
+        const isHelper = kind === "helper";
+        const text = isHelper ? helperModule(answer) : withHelper(answer);
+        const pause = 30 + ((answer * 7) % 20);
+        return { kind, counts: index >= 5, answer, pause, file: isHelper ? helper : file, text, renamed: kind === "rename" };
+      }),
+    );
+    writeFileSync(join(place.base, "saves.json"), JSON.stringify(saves));
+    const others = Array.from({ length: skills }, (_, index) => index).filter((index) => index !== 3);
+    const imports = others.map((index) => `import "./skills/${skillName(index)}/tools/define.ts";`).join("\n");
+    const entry = join(place.base, "entry.ts");
+    writeFileSync(
+      entry,
+      `${imports}
+import { report } from ${JSON.stringify(file)};
+if (globalThis.hotBench !== undefined) globalThis.hotBench.reloaded(report);
+else {
+  const { startHotBench } = await import(${JSON.stringify(join(peers, "hot.mjs"))});
+  startHotBench(report, JSON.parse(await Bun.file(${JSON.stringify(join(place.base, "saves.json"))}).text()));
+}
+`,
+    );
+    const ran = spawnSync(bun, ["--hot", "--no-clear-screen", entry], { encoding: "utf8", timeout: 120_000, cwd: place.base });
+    const last = ran.stdout.trim().split("\n").at(-1) ?? "";
+    if (ran.status !== 0 || !last.startsWith("{")) throw new Error(`bun --hot failed: ${ran.stderr}${ran.stdout}`);
+    return JSON.parse(last);
   } finally {
     place.remove();
   }
