@@ -1,6 +1,6 @@
 // From a save to the new handler's answer: a watching host, jiti with chokidar as one would put them together, and `bun --hot`.
 import { spawnSync } from "node:child_process";
-import { existsSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -98,7 +98,11 @@ async function measure({ loader }) {
 function measureBun(place) {
   try {
     writeSkills(place.skills, skills, "definitions");
-    symlinkSync(fileURLToPath(new URL("..", import.meta.url)), join(place.base, "node_modules", "skillhost"), "junction");
+    // Only what a tool's module needs of the package: bun evaluates it again as well.
+    const define = fileURLToPath(new URL("../dist/define.js", import.meta.url));
+    mkdirSync(join(place.base, "node_modules/skillhost"));
+    writeFileSync(join(place.base, "node_modules/skillhost/package.json"), '{"name":"skillhost","type":"module","main":"index.js"}');
+    writeFileSync(join(place.base, "node_modules/skillhost/index.js"), `export * from ${JSON.stringify(define)};\n`);
     const folder = join(place.skills, skillName(3), "tools");
     const [file, helper] = [join(folder, "define.ts"), join(folder, "_answer.ts")];
     writeFileSync(helper, helperModule(0));

@@ -31,7 +31,7 @@ describe("built-in commands", () => {
     for (const line of ["/deploy: Ships it.", "/help: ", "/model <name of the model>: ", "/compact <"]) expect(text).toContain(line);
   });
 
-  test("model tells the model of the session, and changes it", async () => {
+  test("model shows the model of the session, and changes it", async () => {
     const { client, sessionId, invoke } = await open();
     expect(await invoke("model")).toEqual({ kind: "text", text: "The model is m. Select another with /model <name>." });
     expect(await invoke("model", " other ")).toEqual({ kind: "completed", message: "The model is other from now on." });
