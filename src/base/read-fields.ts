@@ -35,6 +35,11 @@ export function readFlag(value: unknown, path: string): boolean {
   return typeof value === "boolean" ? value : mustBe(path, "true or false");
 }
 
+/** A plain object or another record, taken as it is. */
+export function readRecord(value: unknown, path: string): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : mustBe(path, "an object");
+}
+
 export function readPositive(value: unknown, path: string): number {
   return typeof value === "number" && value > 0 ? value : mustBe(path, "a positive number");
 }

@@ -3,9 +3,8 @@ import { extname } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
-import { isRecord } from "../base/json.ts";
 import { packageVersion } from "../base/package-root.ts";
-import { type FieldReaders, mustBe, readCallback, readFields, readText, readTexts } from "../base/read-fields.ts";
+import { type FieldReaders, mustBe, readCallback, readFields, readRecord, readText, readTexts } from "../base/read-fields.ts";
 import { cacheFolder } from "../io/cache-folder.ts";
 import { openTransformCache } from "../io/disk-cache.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
@@ -419,5 +418,5 @@ const callReaders: FieldReaders<HostCallOptions> = {
   onProgress: readCallback,
   onPermissionRequest: readCallback,
   workingDirectory: readText,
-  context: (value, path) => (isRecord(value) ? value : mustBe(path, "an object")),
+  context: readRecord,
 };

@@ -11,6 +11,7 @@ import {
   readFlag,
   readOneOf,
   readPositive,
+  readRecord,
   readText,
   readTexts,
 } from "../base/read-fields.ts";
@@ -286,7 +287,7 @@ const readers: FieldReaders<HostOptions> = {
   }),
   guardExit: readFlag,
   cache: readFlag,
-  services: (value, path) => (isRecord(value) ? value : mustBe(path, "an object")),
+  services: readRecord,
 };
 
 function readFolders(value: unknown, path: string): FolderChoice {

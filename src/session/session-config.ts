@@ -10,6 +10,7 @@ import {
   readFields,
   readFlag,
   readPositive,
+  readRecord,
   readText,
   readTexts,
 } from "../base/read-fields.ts";
@@ -296,7 +297,7 @@ const fields: FieldReaders<SessionOptions> = {
   toolTimeout: readPositive,
   fileChangeTracking: readFlag,
   largeOutput: readLargeOutput,
-  context: (value, field) => (isRecord(value) ? value : mustBe(field, "an object")),
+  context: readRecord,
 };
 
 const hookFields: FieldReaders<SessionHooks> = {

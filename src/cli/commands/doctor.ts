@@ -80,7 +80,8 @@ function reportCleared(out: Output): number {
   const before = cache?.state;
   const isUsable = before !== undefined && before.problem === undefined;
   cache?.clear();
-  for (const name of isUsable ? ["compiled", "skills"] : []) rmSync(cacheFolder(name) ?? "", { recursive: true, force: true });
+  const others = isUsable ? ["compiled", "skills"].flatMap((name) => cacheFolder(name) ?? []) : [];
+  for (const folder of others) rmSync(folder, { recursive: true, force: true });
   if (out.isJson) out.envelope({ ok: true, data: { cleared: isUsable ? before : null }, diagnostics: [] });
   else out.line(`${isUsable ? "Cleared the cache" : "Nothing was cleared"}: ${describeCache(before)}.`);
   return 0;

@@ -1,6 +1,5 @@
-import { errorMessage, HostError } from "../../../base/errors.ts";
-import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
+import { compactSession } from "./history.ts";
 import type { Call } from "./method.ts";
 import { changeOfProvider } from "./models.ts";
 
@@ -36,10 +35,7 @@ const builtins: ReadonlyMap<string, BuiltinCommand> = new Map(
       description: "Continue with a summary of the conversation so far.",
       hint: "what the summary must keep",
       async run(call, { session }, input, signal = call.signal()) {
-        await chooseModel(call.server, session);
-        const instructions = input.trim() === "" ? undefined : input;
-        const end = await session.conversation.compact({ instructions, signal });
-        if (end.kind === "failed") throw new HostError("COMPACTION", `Compaction failed: ${errorMessage(end.error)}`);
+        const end = await compactSession(call, session, input.trim() === "" ? undefined : input, signal);
         if (end.kind === "cancelled") return { kind: "completed", message: "The compaction was cancelled." };
         return { kind: "completed", message: `A summary took the place of ${end.messagesRemoved} messages.` };
       },
@@ -75,10 +71,13 @@ export function listCommands({ commands, session }: CopilotSession): readonly Li
 /** The runtime's own command of a name, unless something else in the session has that name. */
 export function findBuiltin(session: CopilotSession, name: string): BuiltinCommand | undefined {
   const isTaken =
-    session.commands.all.has(name) ||
-    session.session.commands.some((command) => command.name === name) ||
-    session.session.listSkills().some((skill) => skill.name === name && skill.userInvocable !== false);
+    session.commands.all.has(name) || session.session.commands.some((command) => command.name === name) || isSkill(session, name);
   return isTaken ? undefined : builtins.get(name);
+}
+
+/** Whether users can call up a skill of this name. */
+export function isSkill({ session }: CopilotSession, name: string): boolean {
+  return session.listSkills().some((skill) => skill.name === name && skill.userInvocable !== false);
 }
 
 function entry(name: string, description: string, kind: "builtin" | "skill"): ListedCommand {

@@ -1,4 +1,6 @@
 import { errorMessage, HostError } from "../../../base/errors.ts";
+import type { Session } from "../../../session/session.ts";
+import type { Compaction } from "../../../session/turns/compaction.ts";
 import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
@@ -51,10 +53,7 @@ export const history: MethodFamily = {
   },
   async "session.history.compact"(call) {
     const { session } = sessionOf(call);
-    await chooseModel(call.server, session);
-    const instructions = call.params.optionalText("customInstructions");
-    const end = await session.conversation.compact({ instructions, signal: call.signal() });
-    if (end.kind === "failed") throw new HostError("COMPACTION", `Compaction failed: ${errorMessage(end.error)}`);
+    const end = await compactSession(call, session, call.params.optionalText("customInstructions"));
     if (end.kind === "cancelled") return { success: false, tokensRemoved: 0, messagesRemoved: 0 };
     const { summary, tokensRemoved, messagesRemoved } = end;
     const window = session.conversation.contextUse;
@@ -91,4 +90,17 @@ const refusals: Readonly<Record<string, string>> = {
 
 function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);
+}
+
+/** Shortens a conversation on request. @throws HostError `COMPACTION` when no summary could be made. */
+export async function compactSession(
+  call: Call,
+  session: Session,
+  instructions: string | undefined,
+  signal: AbortSignal = call.signal(),
+): Promise<Exclude<Compaction, { kind: "failed" }>> {
+  await chooseModel(call.server, session);
+  const end = await session.conversation.compact({ instructions, signal });
+  if (end.kind === "failed") throw new HostError("COMPACTION", `Compaction failed: ${errorMessage(end.error)}`);
+  return end;
 }

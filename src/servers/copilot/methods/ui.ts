@@ -6,7 +6,7 @@ import { badParams } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
-import { findBuiltin, listCommands } from "./builtin-commands.ts";
+import { findBuiltin, isSkill, listCommands } from "./builtin-commands.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** Questions to users, and slash commands. */
@@ -127,10 +127,6 @@ async function runQueuedCommand(call: Call, session: CopilotSession, text: strin
   const message = `Queued command ${JSON.stringify(text)} was not run: no client handled it, and no plugin or skill has that name.`;
   events.append("session.warning", { warningType: "command", message });
   return "done";
-}
-
-function isSkill({ session }: CopilotSession, name: string): boolean {
-  return session.listSkills().some((skill) => skill.name === name && skill.userInvocable !== false);
 }
 
 /** Runs a command. Returns its error; undefined: it succeeded. */
