@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { ResponseSink } from "./http-exchange.ts";
 
 /** A client that leaves more unread is disconnected. It can resume the stream. */
 const maxUnreadBytes = 16 * 1024 * 1024;
@@ -21,13 +21,13 @@ function sendAll(): void {
 
 /** A stream of events as the response to a request. The answer of a short call takes one write. */
 export class EventStream {
-  readonly #outgoing: ServerResponse;
+  readonly #outgoing: ResponseSink;
   readonly #headers: Readonly<Record<string, string>>;
   /** The text that is sent with the headers. */
   #held: string;
 
   /** `opening` is the text of the first event, which may wait for the answer. Undefined: the headers are sent immediately. */
-  constructor(outgoing: ServerResponse, headers: Readonly<Record<string, string>>, opening?: string) {
+  constructor(outgoing: ResponseSink, headers: Readonly<Record<string, string>>, opening?: string) {
     this.#outgoing = outgoing;
     this.#headers = headers;
     this.#held = opening ?? "";

@@ -1,15 +1,15 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { createTokenCheck, isLoopback } from "../../io/net/connection-gate.ts";
+import { type RequestHead, type ResponseSink, refuse } from "./http-exchange.ts";
 
 interface HttpGuardOptions {
-  /** The address on which the server listens. */
-  readonly host: string;
-  /** The token that every request must have. Undefined: none, which is allowed only for loopback addresses. */
+  /** The address on which the server listens. Undefined: unknown. */
+  readonly host?: string | undefined;
+  /** The token that every request must have. Undefined: none, because the address is of the loopback or the program itself decides. */
   readonly token: string | undefined;
   /** Host names that are allowed in `Host` besides those of the loopback. */
   readonly allowedHosts: readonly string[];
-  /** Whether web pages of an origin may send requests. */
-  readonly allowsOrigin: (origin: string) => boolean;
+  /** Hosts besides those of the loopback whose web pages may send requests. */
+  readonly allowedOrigins: readonly string[];
   /** The limit of requests per address in ten seconds, without refused ones. */
   readonly maxRequests: number;
   /** The limit of refused requests per address in ten seconds that get a reason. Further ones get only 429. Default: 100. */
@@ -25,8 +25,11 @@ interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Checks a request before its body is read. Undefined: it is allowed. */
-type HttpGuard = (request: Pick<IncomingMessage, "method" | "headers" | "socket">) => Refusal | undefined;
+/** A request of the address, if that is known. */
+type GuardedRequest = RequestHead & { readonly socket?: { readonly remoteAddress?: string | undefined } };
+
+/** Answers a request that is refused or is a CORS preflight, before its body is read. False: the request is allowed. */
+export type HttpGuard = (request: GuardedRequest, response: ResponseSink) => boolean;
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
 const windowMs = 10_000;
@@ -38,36 +41,47 @@ const maxAddresses = 10_000;
 export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   const hosts = new Set([...loopbackNames, ...options.allowedHosts.map(lower)]);
   // Outside the loopback, the names of a server are unknown, and the token protects it from web pages.
-  const checksHost = isLoopback(options.host) || options.allowedHosts.length > 0;
+  const checksHost = options.allowedHosts.length > 0 || (options.host !== undefined && isLoopback(options.host));
   // Clients repeat the same header in each request, and parsing it takes longer than all other checks.
   let [lastHost, isLastAllowed]: [string | undefined, boolean] = [undefined, false];
   const allowsHost = (host: string | undefined): boolean => {
     if (host !== lastHost || host === undefined) [lastHost, isLastAllowed] = [host, hosts.has(hostnameOf(host) ?? "")];
     return isLastAllowed;
   };
+  const allowsOrigin = createOriginCheck(options.allowedOrigins);
   const isToken = options.token === undefined ? undefined : createTokenCheck(options.token);
   const { maxRequests, maxRefusals = 100, now = Date.now } = options;
   // Separate limits, so that refused requests and preflights do not use up those of a client at the same address.
   const [isFlood, isStorm] = [createFloodGate(maxRequests, now), createFloodGate(maxRefusals, now)];
   const isRush = createFloodGate(maxRefusals, now);
-  const refusalOf = (request: Pick<IncomingMessage, "method" | "headers">): Refusal | undefined => {
+  const refusalOf = (request: RequestHead): Refusal | undefined => {
     const { host, origin, authorization } = request.headers;
     if (checksHost && !allowsHost(host))
       return { status: 403, message: "This Host header is not allowed. Allow the host name with --allow-host." };
-    if (origin !== undefined && !options.allowsOrigin(origin))
+    if (origin !== undefined && !allowsOrigin(origin))
       return { status: 403, message: "This Origin is not allowed. Allow it with --allow-origin." };
     return isToken && !isPreflight(request) ? checkToken(authorization, isToken) : undefined;
   };
-  return (request) => {
-    const { remoteAddress: address = "" } = request.socket;
+  const check = (request: GuardedRequest): Refusal | undefined => {
+    const address = request.socket?.remoteAddress ?? "";
     const refusal = refusalOf(request);
     if (refusal !== undefined) return isStorm(address) ? flooded : refusal;
     return (isPreflight(request) ? isRush(address) : isFlood(address)) ? flooded : undefined;
   };
+  return (request, response) => {
+    const refusal = check(request);
+    const { origin } = request.headers;
+    // A page must be able to read a refusal as well.
+    if (origin !== undefined && allowsOrigin(origin)) allowOrigin(origin, response);
+    if (refusal !== undefined) refuse(response, refusal);
+    else if (isPreflight(request)) answerPreflight(request, response);
+    else return false;
+    return true;
+  };
 }
 
 /** Creates a check that allows the origins of the loopback and of the given hosts. */
-export function createOriginCheck(allowedOrigins: readonly string[]): (origin: string) => boolean {
+function createOriginCheck(allowedOrigins: readonly string[]): (origin: string) => boolean {
   const hosts = new Set([...loopbackNames, ...allowedOrigins.map(lower)]);
   return (origin) => hosts.has(originHostOf(origin) ?? "");
 }
@@ -122,19 +136,19 @@ const requestHeaders = new Set([
 const exposedHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
 
 /** Whether a request is a CORS preflight. Browsers send it without a token. */
-export function isPreflight({ method, headers }: Pick<IncomingMessage, "method" | "headers">): boolean {
+function isPreflight({ method, headers }: RequestHead): boolean {
   return method === "OPTIONS" && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 }
 
 /** Lets a page read the response. Its origin must have been checked. */
-export function allowOrigin(origin: string, response: ServerResponse): void {
+function allowOrigin(origin: string, response: ResponseSink): void {
   response.setHeader("Access-Control-Allow-Origin", origin);
   response.setHeader("Access-Control-Expose-Headers", exposedHeaders);
   response.setHeader("Vary", "Origin");
 }
 
 /** Answers a preflight request. Its origin must have been checked. */
-export function answerPreflight({ headers }: IncomingMessage, response: ServerResponse): void {
+function answerPreflight({ headers }: RequestHead, response: ResponseSink): void {
   const asked = (headers["access-control-request-headers"] ?? "").toLowerCase().split(/\s*,\s*/);
   const allowed = asked.filter((name) => requestHeaders.has(name) || /^mcp-param-[!#$%&'*+.^_`|~\w-]+$/.test(name));
   response.setHeader("Access-Control-Allow-Methods", "GET, POST, DELETE");

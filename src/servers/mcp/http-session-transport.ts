@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   DEFAULT_NEGOTIATED_PROTOCOL_VERSION,
   isInitializeRequest,
@@ -10,17 +9,9 @@ import {
   type TransportSendOptions,
 } from "@modelcontextprotocol/server";
 import { EventStream, eventText } from "./event-stream.ts";
+import { type AnsweredError, answerError, type HttpExchange, type RequestHead, type ResponseSink } from "./http-exchange.ts";
 import { readMessage } from "./json-rpc-message.ts";
-import { type AnsweredError, answerError } from "./node-bridge.ts";
 import { ReplayStore } from "./replay-store.ts";
-
-/** A request of a client whose body has been read. */
-export interface HttpExchange {
-  readonly incoming: IncomingMessage;
-  readonly outgoing: ServerResponse;
-  /** The parsed body. Undefined: it is not a POST. */
-  readonly body: unknown;
-}
 
 /** A stream that answers requests. It outlives its response, so that a client can resume it. */
 interface AnswerStream {
@@ -40,8 +31,8 @@ const firstWithEmptyEvents = "2025-11-25";
 const sessionNotFound: AnsweredError = { status: 404, code: -32001, message: "Session not found" };
 
 /**
- * The server's side of one Streamable HTTP session of protocol revisions up to 2025-11-25, directly on Node's requests and
- * responses. It answers as the SDK's transport does: requests with a stream of events that can be resumed, other messages with 202.
+ * The server's side of one Streamable HTTP session of protocol revisions up to 2025-11-25, without
+ * a copy of its requests and responses. It answers as the SDK's transport does: requests with a stream of events that can be resumed, other messages with 202.
  */
 export class HttpSessionTransport implements Transport {
   onclose?: () => void;
@@ -134,7 +125,7 @@ export class HttpSessionTransport implements Transport {
   }
 
   /** Begins the stream of the answers to requests. */
-  #stream(outgoing: ServerResponse, requests: readonly RequestId[], version: string): void {
+  #stream(outgoing: ResponseSink, requests: readonly RequestId[], version: string): void {
     const stream: AnswerStream = { id: String(++this.#streamCount), requests, unanswered: new Set(requests) };
     for (const id of stream.requests) {
       // A stream does not wait for a request whose id its client has used again.
@@ -156,7 +147,7 @@ export class HttpSessionTransport implements Transport {
     return undefined;
   }
 
-  #resume(lastEventId: string, outgoing: ServerResponse): AnsweredError | undefined {
+  #resume(lastEventId: string, outgoing: ResponseSink): AnsweredError | undefined {
     const streamId = this.#events.streamOf(lastEventId);
     if (streamId === undefined) return { status: 400, message: "Invalid event ID format" };
     if (this.#connected.has(streamId)) return conflict("Stream already has an active connection");
@@ -189,7 +180,7 @@ export class HttpSessionTransport implements Transport {
     return undefined;
   }
 
-  #checkHeaders({ headers }: IncomingMessage): AnsweredError | undefined {
+  #checkHeaders({ headers }: RequestHead): AnsweredError | undefined {
     if (this.sessionId === undefined) return { status: 400, message: "Bad Request: Server not initialized" };
     if (headers["mcp-session-id"] !== this.sessionId) return sessionNotFound;
     const version = headers["mcp-protocol-version"];
@@ -198,7 +189,7 @@ export class HttpSessionTransport implements Transport {
     return { status: 400, message };
   }
 
-  #connect(streamId: string, outgoing: ServerResponse, opening?: string): EventStream {
+  #connect(streamId: string, outgoing: ResponseSink, opening?: string): EventStream {
     const stream = new EventStream(outgoing, this.#headers, opening);
     this.#connected.set(streamId, stream);
     outgoing.on("close", () => {
@@ -251,7 +242,7 @@ function isInitialize(message: JSONRPCMessage): boolean {
 }
 
 /** The revision that a client speaks: that of its handshake, or of the header. */
-function versionOf(initialize: JSONRPCMessage | undefined, { headers }: IncomingMessage): string {
+function versionOf(initialize: JSONRPCMessage | undefined, { headers }: RequestHead): string {
   if (initialize === undefined) return String(headers["mcp-protocol-version"] ?? DEFAULT_NEGOTIATED_PROTOCOL_VERSION);
   return String((initialize as { readonly params?: { readonly protocolVersion?: unknown } }).params?.protocolVersion);
 }

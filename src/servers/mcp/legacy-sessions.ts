@@ -2,8 +2,8 @@ import { isInitializeRequest, type Server } from "@modelcontextprotocol/server";
 import { HostError, toError } from "../../base/errors.ts";
 import { Lifetime } from "../../base/lifetime.ts";
 import type { Logger } from "../../base/logger.ts";
-import { type HttpExchange, HttpSessionTransport } from "./http-session-transport.ts";
-import { type AnsweredError, answerError } from "./node-bridge.ts";
+import { type AnsweredError, answerError, type HttpExchange } from "./http-exchange.ts";
+import { HttpSessionTransport } from "./http-session-transport.ts";
 
 export interface LegacySessionLimits {
   /** The limit of open sessions. Beyond it, the least recently used one is ended. */

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait.ts";
+import { refuse } from "./http-exchange.ts";
 
 export interface NodeBridgeOptions {
   /** Longer bodies are refused with 413. */
@@ -16,15 +17,6 @@ export interface NodeBridgeOptions {
 interface Received {
   /** The parsed body. */
   readonly body: unknown;
-}
-
-/** The response to a refused request. */
-export interface AnsweredError {
-  readonly status: number;
-  readonly message: string;
-  /** The code of JSON-RPC. Default: -32000. */
-  readonly code?: number;
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Answers a Node request. Settles when the response has been sent or the client has disconnected. Never rejects. */
@@ -70,19 +62,6 @@ export function createNodeBridge(
       else refuse(outgoing, { status: 500, message: "Internal error.", code: -32603 });
     }
   };
-}
-
-/** Answers with an error. The rest of the request is not read, and the connection is closed after the response. */
-export function refuse(outgoing: ServerResponse, refused: AnsweredError): void {
-  answerError(outgoing, { ...refused, headers: { Connection: "close", ...refused.headers } });
-}
-
-/** Answers with an error. Further requests can use the connection. */
-export function answerError(outgoing: ServerResponse, { status, message, code = -32000, headers }: AnsweredError): void {
-  if (outgoing.destroyed) return;
-  const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message } });
-  const length = Buffer.byteLength(body);
-  outgoing.writeHead(status, { "Content-Type": "application/json", "Content-Length": length, ...headers }).end(body);
 }
 
 function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | "gone" | "too long"> {

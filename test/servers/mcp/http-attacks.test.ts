@@ -1,5 +1,5 @@
-import { type IncomingHttpHeaders, request } from "node:http";
-import { connect, type Socket } from "node:net";
+import { type IncomingHttpHeaders, IncomingMessage, request, ServerResponse } from "node:http";
+import { connect, Socket } from "node:net";
 import { serveMcp } from "skillhost";
 import { createTestHost } from "skillhost/testing";
 import { describe, expect, test } from "vitest";
@@ -311,22 +311,26 @@ test("a flood from one address is turned away until the window is over", () => {
     host: "127.0.0.1",
     token: undefined,
     allowedHosts: [],
-    allowsOrigin: () => true,
+    allowedOrigins: [],
     maxRequests: 3,
     maxRefusals: 2,
     now: () => now,
   });
-  const from = (remoteAddress: string) => ({ headers: { host: "localhost" }, socket: { remoteAddress } }) as never;
-  const statuses = (address: string): (number | undefined)[] => Array.from({ length: 4 }, () => guard(from(address))?.status);
+  const statusOf = (request: object): number | undefined => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    return guard(request as never, response) ? response.statusCode : undefined;
+  };
+  const from = (remoteAddress: string) => ({ headers: { host: "localhost" }, socket: { remoteAddress } });
+  const statuses = (address: string): (number | undefined)[] => Array.from({ length: 4 }, () => statusOf(from(address)));
   expect(statuses("10.0.0.1")).toEqual([undefined, undefined, undefined, 429]);
   expect(statuses("10.0.0.2")).toEqual([undefined, undefined, undefined, 429]);
   // What needs no token has a number of its own.
   const headers = { host: "localhost", origin: "http://localhost", "access-control-request-method": "POST" };
-  const preflight = { method: "OPTIONS", headers, socket: { remoteAddress: "10.0.0.3" } } as never;
-  expect(Array.from({ length: 3 }, () => guard(preflight)?.status)).toEqual([undefined, undefined, 429]);
+  const preflight = { method: "OPTIONS", headers, socket: { remoteAddress: "10.0.0.3" } };
+  expect(Array.from({ length: 3 }, () => statusOf(preflight))).toEqual([204, 204, 429]);
   expect(statuses("10.0.0.3")).toEqual([undefined, undefined, undefined, 429]);
   now = 10_000;
-  expect(guard(from("10.0.0.1"))).toBeUndefined();
+  expect(statusOf(from("10.0.0.1"))).toBeUndefined();
 });
 
 test("only addresses of this machine are loopback", () => {
