@@ -51,7 +51,7 @@ export default defineConfig({
     alias: [
       { find: /^skillhost$/, replacement: here("./src/index.ts") },
       { find: /^skillhost\/plugins\/([\w-]+)$/, replacement: here("./plugins/$1/plugin.ts") },
-      { find: /^skillhost\/(define|testing)$/, replacement: here("./src/$1.ts") },
+      { find: /^skillhost\/(define|testing|adapters\/[\w-]+)$/, replacement: here("./src/$1.ts") },
     ],
   },
   test: {

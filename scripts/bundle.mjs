@@ -18,7 +18,10 @@ const dist = given.dist ?? join(root, "dist");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const plugins = ["language-server", "library-docs", "python-tools", "workspace-tools"];
 const ofPlugins = Object.fromEntries(plugins.map((name) => [`plugins/${name}/plugin`, `plugins/${name}/plugin.js`]));
-const entries = { index: "index.js", define: "define.js", testing: "testing.js", "cli/bin": "cli/bin.js", ...ofPlugins };
+const adapters = Object.fromEntries(
+  ["ai-sdk", "anthropic", "langchain", "openai"].map((name) => [`adapters/${name}`, `adapters/${name}.js`]),
+);
+const entries = { index: "index.js", define: "define.js", testing: "testing.js", "cli/bin": "cli/bin.js", ...adapters, ...ofPlugins };
 
 /**
  * Packages that become part of dist/, with all that they import: users install and read far fewer files. Those with native code stay
@@ -81,7 +84,7 @@ cpSync(join(root, "node_modules/ajv/dist/refs"), join(dist, "chunks/json-schema"
 });
 const output = [...(await bundle()), ...(await Promise.all([...lazy, "ajv-formats/dist/formats.js"].map(bundleLazy))).flat()];
 for (const file of output) shorten(file);
-assertInstalled(output.flatMap((file) => [...file.imports, ...file.dynamicImports]));
+assertInstalled(output);
 const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id) => installedName(id) ?? []);
 writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
 copyDeclarations(compiled, dist, Object.values(entries));
@@ -220,9 +223,15 @@ function shorten({ fileName, moduleIds }) {
 }
 
 /** Users install the dependencies alone: what was found here because something else of the development brought it is missing there. */
-function assertInstalled(imports) {
-  const packages = imports.filter((id) => isPackage(id) && !isBuiltin(id) && !/\.js$/.test(id)).map(packageOf);
-  const missing = packages.filter((name) => name !== manifest.name && !Object.hasOwn(manifest.dependencies, name));
+function assertInstalled(output) {
+  // An adapter is imported by programs that have the package it is for.
+  const installed = ({ fileName }) => ({ ...manifest.dependencies, ...(fileName.startsWith("adapters/") && manifest.peerDependencies) });
+  const missing = output.flatMap((file) => {
+    const packages = [...file.imports, ...file.dynamicImports]
+      .filter((id) => isPackage(id) && !isBuiltin(id) && !/\.js$/.test(id))
+      .map(packageOf);
+    return packages.filter((name) => name !== manifest.name && !Object.hasOwn(installed(file), name));
+  });
   if (missing.length > 0) throw new Error(`dist/ imports what is not a dependency: ${[...new Set(missing)].join(", ")}`);
 }
 

@@ -42,6 +42,7 @@ export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-entry.ts";
 export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugin-reloads.ts";
 export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
 export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
+export { createMcpHandler, type McpHandler, type McpHandlerOptions } from "./servers/mcp/mcp-handler.ts";
 export {
   type McpHttpOptions,
   type McpHttpServer,

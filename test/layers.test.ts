@@ -17,7 +17,7 @@ const layers: readonly (readonly string[])[] = [
   ["plugin-host"],
   ["advice"],
   ["host"],
-  ["servers", "packages"],
+  ["servers", "packages", "adapters"],
   ["define.ts"],
   ["index.ts", "testing.ts"],
   ["cli"],

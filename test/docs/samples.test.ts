@@ -98,6 +98,7 @@ test(
     const paths = {
       skillhost: [join(declarations, "index.d.ts")],
       "skillhost/testing": [join(declarations, "testing.d.ts")],
+      "skillhost/adapters/*": [join(declarations, "adapters/*.d.ts")],
       "skillhost/plugins/*": [join(declarations, "plugins/*/plugin.d.ts")],
     };
     const config = { extends: "../../tsconfig.json", compilerOptions: { customConditions: [], paths }, include };

@@ -62,8 +62,9 @@ test.each([
   ["for signing in", "ServerOAuthSpec"],
   ["for serving over stdio", "McpStdioOptions"],
   ["for serving over HTTP", "McpHttpOptions"],
-])("the page about MCP names each option %s", (_, type) => {
-  const text = page("mcp.md");
+  ["for a handler", "McpHandlerOptions"],
+])("the pages about MCP name each option %s", (_, type) => {
+  const text = page(type.startsWith("Mcp") && type !== "McpOptions" ? "mcp-server.md" : "mcp.md");
   // The page documents these under other names: the name is the key in the map, and "disabled" sets isDisabled.
   // The session sets the owner of tokens with "mcpTokenOwner".
   const known = new Set([...namedIn(text), ...(type.endsWith("Spec") ? ["name", "isDisabled", "owner"] : [])]);

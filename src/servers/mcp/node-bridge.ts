@@ -19,8 +19,11 @@ interface Received {
   readonly body: unknown;
 }
 
-/** Answers a Node request. Settles when the response has been sent or the client has disconnected. Never rejects. */
-export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
+/**
+ * Answers a Node request. Settles when the response has been sent or the client has disconnected. Never rejects. `parsedBody` is
+ * the body if another handler has read it.
+ */
+export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse, parsedBody?: unknown) => Promise<void>;
 
 /**
  * Lets a handler of web requests answer those of Node's HTTP server. Streams are sent with back-pressure. When the client
@@ -48,9 +51,9 @@ export function createNodeBridge(
       if (!gone.signal.aborted) throw error;
     }
   };
-  return async (incoming, outgoing) => {
+  return async (incoming, outgoing, parsedBody) => {
     try {
-      const bytes = await readBody(incoming, maxBodyBytes);
+      const bytes = parsedBody === undefined ? await readBody(incoming, maxBodyBytes) : bytesOf(parsedBody, maxBodyBytes);
       if (bytes === "gone" || outgoing.destroyed) return;
       if (bytes === "too long") return refuse(outgoing, { status: 413, message: `The body is larger than ${maxBodyBytes} bytes.` });
       const received = receive === undefined ? { body: undefined } : await receive(incoming, outgoing, bytes);
@@ -64,9 +67,15 @@ export function createNodeBridge(
   };
 }
 
+function bytesOf(parsedBody: unknown, maxBytes: number): Buffer | "too long" {
+  const bytes = Buffer.isBuffer(parsedBody) ? parsedBody : Buffer.from(JSON.stringify(parsedBody));
+  return bytes.length > maxBytes ? "too long" : bytes;
+}
+
 function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | "gone" | "too long"> {
   return new Promise((resolve) => {
     if (Number(incoming.headers["content-length"]) > maxBytes) return resolve("too long");
+    if (incoming.readableEnded && incoming.method === "POST") throw new Error(bodyIsRead);
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on("data", (chunk: Buffer) => {
@@ -79,6 +88,8 @@ function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer |
     incoming.on("close", () => resolve("gone"));
   });
 }
+
+const bodyIsRead = "The body of the request has already been read. Pass the parsed body as well.";
 
 /** Converts a Node request. Undefined: its URL or method is not valid for a web request. */
 function toRequest({ method = "GET", url = "/", headers }: IncomingMessage, body: Buffer, signal: AbortSignal): Request | undefined {

@@ -8,29 +8,7 @@ import { refuse } from "./http-exchange.ts";
 import { createHttpGuard } from "./http-guard.ts";
 import { createHttpRoutes } from "./http-routes.ts";
 import { createNodeBridge } from "./node-bridge.ts";
-
-export interface HttpOptions {
-  /** 0: any free port. Default: 3333. */
-  readonly port?: number | undefined;
-  /** Default: 127.0.0.1, which is reachable only from this machine. */
-  readonly host?: string | undefined;
-  /** Default: `/mcp`. */
-  readonly path?: string | undefined;
-  /** The token that every request must have as `Authorization: Bearer …`. Default: a generated one. False: none, which requires a loopback address. */
-  readonly token?: string | false | undefined;
-  /** Host names besides those of the loopback that clients may use. */
-  readonly allowedHosts?: readonly string[] | undefined;
-  /** Hosts besides those of the loopback whose web pages may send requests. */
-  readonly allowedOrigins?: readonly string[] | undefined;
-  /** Longer bodies are refused. Default: 4 MiB. */
-  readonly maxBodyBytes?: number | undefined;
-  /** The limit of requests per address in ten seconds, without refused ones. Default: 10,000. */
-  readonly maxRequests?: number | undefined;
-  /** The limit of open sessions of clients up to revision 2025-11-25. Default: 100. */
-  readonly maxSessions?: number | undefined;
-  /** Milliseconds after which such a session is ended when it is not used. Default: 30 minutes. */
-  readonly sessionIdleMs?: number | undefined;
-}
+import { defaultMaxBodyBytes, type HttpOptions, sessionLimits } from "./serving-options.ts";
 
 /** An MCP server that listens for HTTP requests. */
 export interface McpHttpServer extends AsyncDisposable {
@@ -45,12 +23,11 @@ export interface McpHttpServer extends AsyncDisposable {
  * machines could send requests without a token.
  */
 export async function serveHttp(endpoint: McpEndpoint, options: HttpOptions, log: Logger): Promise<McpHttpServer> {
-  const { host = "127.0.0.1", port = 3333, path = "/mcp", maxBodyBytes = 4 * 1024 * 1024 } = options;
+  const { host = "127.0.0.1", port = 3333, path = "/mcp", maxBodyBytes = defaultMaxBodyBytes } = options;
   const token = tokenOf(options.token, host);
   const { allowedHosts = [], allowedOrigins = [], maxRequests = 10_000 } = options;
   const guard = createHttpGuard({ host, token, allowedHosts, allowedOrigins, maxRequests });
-  const { maxSessions = 100, sessionIdleMs = 1_800_000 } = options;
-  const routes = await createHttpRoutes(endpoint, { maxSessions, idleMs: sessionIdleMs }, log);
+  const routes = await createHttpRoutes(endpoint, sessionLimits(options), log);
   const onError = (error: Error): void => log.warning("A request of an MCP client failed.", { error });
   const handle = createNodeBridge(routes.fetch, { maxBodyBytes, receive: routes.receive, onError });
   const gate = new ConnectionGate(connectionLimits);

@@ -1,32 +1,21 @@
 import type { Readable } from "node:stream";
-import { type Logger, silentLogger } from "../../base/logger.ts";
-import { packageVersion } from "../../base/package-root.ts";
+import { silentLogger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
-import type { EndpointOptions } from "./endpoint.ts";
-import type { HttpOptions, McpHttpServer } from "./serve-http.ts";
+import type { McpHttpServer } from "./serve-http.ts";
 import type { LineOutput, McpStdioServer } from "./serve-stdio.ts";
+import { endpointOptions, type HttpOptions, type McpCommonOptions } from "./serving-options.ts";
 
 export type { McpHttpServer, McpStdioServer };
 
-/** Options of both transports. */
-interface CommonOptions extends Omit<EndpointOptions, "identity"> {
-  /** The name of the server. Default: `skillhost`. */
-  readonly name?: string | undefined;
-  readonly title?: string | undefined;
-  readonly version?: string | undefined;
-  /** Default: nothing is logged. */
-  readonly logger?: Logger | undefined;
-}
-
-export interface McpStdioOptions extends CommonOptions {
+export interface McpStdioOptions extends McpCommonOptions {
   readonly transport: "stdio";
   /** Default: stdin and stdout of the process, which nothing else may use then. */
   readonly input?: Readable | undefined;
   readonly output?: LineOutput | undefined;
 }
 
-export interface McpHttpOptions extends CommonOptions, HttpOptions {
+export interface McpHttpOptions extends McpCommonOptions, HttpOptions {
   readonly transport: "http";
 }
 
@@ -40,10 +29,10 @@ export interface McpHttpOptions extends CommonOptions, HttpOptions {
 export function serveMcp(source: Host | Session, options: McpStdioOptions): Promise<McpStdioServer>;
 export function serveMcp(source: Host | Session, options: McpHttpOptions): Promise<McpHttpServer>;
 export async function serveMcp(source: Host | Session, options: McpStdioOptions | McpHttpOptions): Promise<McpStdioServer | McpHttpServer> {
-  const { name = "skillhost", title, version = packageVersion, logger = silentLogger, session, asksPermission, instructions } = options;
+  const { logger = silentLogger } = options;
   // Loaded on demand, since the SDK takes a quarter of a second to load.
   const { createEndpoint } = await import("./endpoint.ts");
-  const endpoint = createEndpoint(source, { session, asksPermission, instructions, identity: { name, title, version } }, logger);
+  const endpoint = createEndpoint(source, endpointOptions(options), logger);
   if (options.transport === "http") return (await import("./serve-http.ts")).serveHttp(endpoint, options, logger);
   const { input = process.stdin, output = processOutput() } = options;
   return (await import("./serve-stdio.ts")).serveStdio(endpoint, { input, output }, logger);
