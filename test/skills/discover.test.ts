@@ -29,6 +29,18 @@ test("a root is a skill's own folder or a parent of skill folders in the order o
   expect(foldersOf("nowhere")).toEqual([]);
 });
 
+test("a folder with tools and no manifest is reported, and other folders are not", () => {
+  skillAt("skills/a/tools", "one.ts");
+  skillAt("skills/b/tools", "one.ts");
+  skillAt("skills/b");
+  skillAt("skills/c/tools", "notes.txt");
+  mkdirSync(join(base, "skills/d/tools"), { recursive: true });
+  const { folders, diagnostics } = discoverRoot(join(base, "skills"));
+  expect(folders).toEqual([join(base, "skills/b")]);
+  expect(diagnostics).toMatchObject([{ code: "SKILL_NO_MANIFEST", severity: "warning", file: join(base, "skills/a") }]);
+  expect(diagnostics[0]?.message).toContain("SKILL.md");
+});
+
 test("patterns of skill folders and the home folder are expanded", () => {
   skillAt("packages/one/skills/x");
   skillAt("packages/two/skills/y");

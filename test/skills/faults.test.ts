@@ -93,6 +93,21 @@ describe("unusual input that is not a mistake of the author", () => {
     expect(await kit.says("works")).toBe("works");
   });
 
+  test("a folder with tools and no manifest is reported until it has one", async () => {
+    const { kit, root } = await openBeside(other, undefined, { watch: true });
+    const says = (...expected: string[]): Promise<void> =>
+      poll(`the diagnostics are ${expected.join(" ")}`, () => kit.host.diagnostics.map(({ code }) => code).join() === expected.join());
+    put(join(root, "late/tools/late.ts"), toolSource("late", '"late"'));
+    await says("SKILL_NO_MANIFEST");
+    put(join(root, "late/SKILL.md"), skillMd("late"));
+    await says();
+    expect(await kit.says("late")).toBe("late");
+    rmSync(join(root, "late/SKILL.md"));
+    await says("SKILL_NO_MANIFEST");
+    rmSync(join(root, "late/tools/late.ts"));
+    await says();
+  });
+
   test("a listed folder or pattern loads possible tools, skips links and does not report the rest", async () => {
     const { kit } = await openBeside(
       { ...other, "more/README.md": "No tool.", "skill.json": '{ "name": "bad", "tools": ["tools", "more/*"] }' },

@@ -59,8 +59,9 @@ export class SkillRoots {
     if (![...this.#roots.keys()].some((other) => fixedPart(other) === base)) end(base);
   }
 
-  /** Lists all roots again, or those that these changes may affect. */
-  rescan(changes?: readonly PathChange[]): void {
+  /** Lists all roots again, or those that these changes may affect. True: what was found differs. */
+  rescan(changes?: readonly PathChange[]): boolean {
+    let isDifferent = false;
     for (const [root, entry] of this.#roots) {
       const isConcerned = entry.listing.isOutdated || changes === undefined || changes.some((change) => this.#concerns(root, change));
       if (!isConcerned) continue;
@@ -68,7 +69,9 @@ export class SkillRoots {
       if (areEqual(entry.listing, now)) continue;
       entry.listing = now;
       this.#folders = undefined;
+      isDifferent = true;
     }
+    return isDifferent;
   }
 
   /** Whether a change may affect the skill folders of a root. */
@@ -84,7 +87,11 @@ export class SkillRoots {
     if (base !== root) return kind !== "changed" || directory || isSkillFile(path);
     const parent = dirname(path);
     if (parent === root) return kind !== "changed" || directory;
-    return dirname(parent) === root && isSkillFile(path) && isSkillFolder(parent) !== this.folders.has(parent);
+    if (dirname(parent) === root && isSkillFile(path)) return isSkillFolder(parent) !== this.folders.has(parent);
+    // The first or last file of `tools` in a folder that is not a skill, or `tools` itself.
+    const tools = basename(parent) === "tools" ? parent : path;
+    const folder = dirname(tools);
+    return basename(tools) === "tools" && dirname(folder) === root && kind !== "changed" && !this.folders.has(folder);
   }
 }
 
@@ -171,7 +178,24 @@ function listFolder(root: string): RootListing {
   const sorted = entries.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, mostFolders);
   const { folders, diagnostics } = withoutRepeats(root, realRoot, sorted);
   if (entries.length > mostFolders) diagnostics.push(tooMany(root, entries.length));
-  return { root, folders: folders.filter(isSkillFolder), diagnostics };
+  const isSkill = new Map(folders.map((folder) => [folder, isSkillFolder(folder)]));
+  const unnamed = folders.filter((folder) => isSkill.get(folder) === false && hasTools(folder));
+  return { root, folders: folders.filter((folder) => isSkill.get(folder)), diagnostics: [...diagnostics, ...unnamed.map(withoutManifest)] };
+}
+
+/** Whether a folder has files that would be tools if it were a skill. */
+function hasTools(folder: string): boolean {
+  try {
+    return readdirSync(join(folder, "tools")).some((name) => /\.(?:[cm]?[jt]s|json|py)$/.test(name));
+  } catch {
+    return false;
+  }
+}
+
+function withoutManifest(folder: string): Diagnostic {
+  const message =
+    "This folder has tools, but neither SKILL.md nor skill.json, so it is not loaded. Create one of them, or configure a narrower skill directory.";
+  return { severity: "warning", code: "SKILL_NO_MANIFEST", file: folder, message };
 }
 
 /** Removes links to folders that are listed anyway, and broken links. */

@@ -194,7 +194,7 @@ export class SkillStore implements AsyncDisposable {
       onChange: (changes, isEarly) => {
         this.#noteFiles(changes.map(({ path }) => path));
         const changed = this.#findChanged(changes);
-        this.#roots.rescan(changes);
+        const isOtherList = this.#roots.rescan(changes);
         this.#watch.setListed(this.#roots.watched);
         // Changes in a package that is being replaced are held back until the replacement is complete: until then the old version stays
         // active.
@@ -203,9 +203,16 @@ export class SkillStore implements AsyncDisposable {
         this.#held = new Map([...all].filter(([folder]) => this.#roots.isBeingReplaced(folder)));
         const ready = new Map([...all].filter(([folder]) => !this.#held.has(folder)));
         this.#loads.bring(ready.keys(), ready, isEarly);
+        if (isOtherList) this.#publishLists();
       },
       onProblem,
     });
+  }
+
+  /** Publishes what was found in the roots, which may be only a diagnostic, with the folders that are being loaded. */
+  #publishLists(): void {
+    this.#publisher.touch();
+    void this.#loads.settled().then(() => this.#publisher.publish());
   }
 
   /** Copies the last snapshot if the same folders are loaded, so that a save costs little beside thousands of skills. */
