@@ -1,4 +1,4 @@
-import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Diagnostic } from "../../src/base/diagnostic.ts";
@@ -350,6 +350,9 @@ describe("the stored sessions of a host", () => {
     one.events.append("user.message", { content: "<context>", source: "skill" });
     one.events.append("user.message", { content: `  Fix\n the ${"very ".repeat(50)}long bug` });
     await one.disconnect();
+    // The clock of a file system may be too coarse to distinguish the sessions.
+    const before = new Date(Date.now() - 60_000);
+    utimesSync(join(folder, "sessions/one/events.jsonl"), before, before);
     await host.createSession({ sessionId: "two" });
     await host.createSession({ sessionId: "fleeting", persist: false });
     mkdirSync(join(folder, "sessions/not-a-session"));
