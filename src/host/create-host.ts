@@ -87,6 +87,7 @@ class SkillHost implements Host {
     this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
       ...providedModules,
+      hostModules: { ...options.sharedModules, ...providedModules.hostModules },
       guardExit: options.guardExit,
       cache: options.caches ? openTransformCache() : undefined,
       onDiagnostic: this.#problems.report,

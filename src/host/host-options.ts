@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { isBuiltin } from "node:module";
 import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { isRecord } from "../base/json.ts";
@@ -15,6 +16,7 @@ import {
   readText,
   readTexts,
 } from "../base/read-fields.ts";
+import type { HostModules } from "../io/module-loader/host-modules.ts";
 import type { WatchBackend } from "../io/watch/watch-tree.ts";
 import { isPlugin, type Plugin } from "../plugin-host/define-plugin.ts";
 import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
@@ -94,6 +96,12 @@ export interface HostOptions {
    * extending `HostServices`.
    */
   readonly services?: HostServices | undefined;
+  /**
+   * Modules that the program and its skills share, by the specifier that skills import: the namespace (`import * as db from "./db.js"`) or
+   * a function that imports it when the first skill needs it. Skills get the same objects and state as the program, which an import of their
+   * own would load again. Such a specifier takes precedence over an installed package. Default: none.
+   */
+  readonly sharedModules?: HostModules | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
   readonly guardExit?: boolean | undefined;
   /**
@@ -164,6 +172,7 @@ export interface ResolvedHostOptions {
   /** Whether anything is kept on disk for the next start. */
   readonly caches: boolean;
   readonly services: HostServices | undefined;
+  readonly sharedModules: HostModules;
 }
 
 /**
@@ -199,6 +208,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     guardExit: given.guardExit ?? false,
     caches: given.cache ?? true,
     services: given.services,
+    sharedModules: given.sharedModules ?? {},
   });
 }
 
@@ -288,7 +298,26 @@ const readers: FieldReaders<HostOptions> = {
   guardExit: readFlag,
   cache: readFlag,
   services: readRecord,
+  sharedModules: readSharedModules,
 };
+
+function readSharedModules(value: unknown, path: string): HostModules {
+  if (!isRecord(value)) return mustBe(path, "an object of modules by specifier");
+  for (const [specifier, module] of Object.entries(value)) {
+    const at = `${path}[${JSON.stringify(specifier)}]`;
+    if (!isPackageSpecifier(specifier)) return mustBe(at, 'named like a package, such as "my-app/database"');
+    if (typeof module !== "function" && (typeof module !== "object" || module === null))
+      return mustBe(at, "the namespace of a module or a function that imports it");
+  }
+  return Object.freeze({ ...value }) as HostModules;
+}
+
+/** Neither a path, a URL, a module of Node.js, nor this package. */
+function isPackageSpecifier(specifier: string): boolean {
+  return (
+    /^(?:@[\w.~-]+\/)?[\w~-][\w.~-]*(?:\/[\w.~-]+)*$/.test(specifier) && !isBuiltin(specifier) && !/^skillhost(?:\/|$)/.test(specifier)
+  );
+}
 
 function readFolders(value: unknown, path: string): FolderChoice {
   return value === true ? true : readTexts(value, path);

@@ -11,7 +11,6 @@ interface ParsedArguments {
 /**
  * Parses a model's text of tool arguments. An empty text or `null` means no arguments; JSON inside a JSON string is parsed once
  * more, because some models write that. Any other value stays text with an error.
- * @internal Exported for tests.
  */
 export function parseArguments(text: string): ParsedArguments {
   if (text.trim() === "") return { arguments: Object.freeze({}) };

@@ -24,7 +24,7 @@ export function isSample({ language }: Sample): boolean {
 
 /** True for a program that runs on its own. Files in folders of skills or servers are run by them. */
 export function isProgram({ language, file = "" }: Sample): boolean {
-  return /^[jt]sx?$/.test(language) && !/^(?:skills|servers|\.github)\//.test(file);
+  return /^[jt]sx?$/.test(language) && !/^(?:skills|servers|\.github)\/|\/tools\//.test(file);
 }
 
 /** Writes the samples of a document to the files that they name; `adapt` changes data files. */

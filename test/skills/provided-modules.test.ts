@@ -56,3 +56,72 @@ test("importing a name that skillhost does not export is reported", async () => 
   });
   expect(found?.message).toContain("defineTool,");
 });
+
+describe("modules that a program shares with its skills", () => {
+  const state = { count: 0 };
+  const counter = { state, increment: () => ++state.count };
+  const counting =
+    'import { increment } from "my-app/counter";\nexport default { name: "t", description: "x", handler: () => String(increment()) };\n';
+
+  test("are the same objects for all skills and reloads, and are not loaded before they are needed", async () => {
+    state.count = 0;
+    let loads = 0;
+    const load = async (): Promise<typeof counter> => {
+      loads++;
+      return counter;
+    };
+    const required = counting
+      .replace("import { increment } from", "const { increment } = require(")
+      .replace('counter";', 'counter");')
+      .replace("export default", "module.exports =");
+    const root = tempFolder({ "s/SKILL.md": skillMd("s") });
+    const kit = await openKit([root], { sharedModules: { "my-app/counter": load, "@scope/other": { value: 1 } } });
+    expect(loads).toBe(0);
+    await kit.saved(() => put(join(root, "s/tools/t.ts"), counting));
+    expect(await kit.says("t")).toBe("1");
+    await kit.saved(() => put(join(root, "s/tools/t.ts"), counting.replace("String(", "`again ${").replace("())", "()}`")));
+    expect(await kit.says("t")).toBe("again 2");
+    await kit.saved(() => put(join(root, "s/tools/u.cjs"), required.replace('"t"', '"u"')));
+    expect([await kit.says("u"), state.count, loads]).toEqual(["3", 3, 1]);
+  });
+
+  test("take precedence over installed packages, and a missing name is reported", async () => {
+    const installed = {
+      "node_modules/my-app/package.json":
+        '{ "name": "my-app", "version": "1.0.0", "exports": { "./counter": "./counter.js" }, "type": "module" }',
+      "node_modules/my-app/counter.js": 'export const increment = () => "of the package";',
+    };
+    const root = tempFolder({ ...installed, "s/SKILL.md": skillMd("s"), "s/tools/t.ts": counting });
+    state.count = 10;
+    const kit = await openKit([root], { watch: false, sharedModules: { "my-app/counter": counter } });
+    expect(await kit.says("t")).toBe("11");
+    const wrong = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/t.ts": counting.replaceAll("increment", "decrement") });
+    const other = await openKit([wrong], { watch: false, sharedModules: { "my-app/counter": counter } });
+    expect(other.found("MODULE_EXPORT_MISSING")).toHaveLength(1);
+  });
+
+  test("a module that cannot be imported is reported with the reason, and does not affect other skills", async () => {
+    const root = tempFolder({
+      "s/SKILL.md": skillMd("s"),
+      "s/tools/t.ts": counting,
+      "o/SKILL.md": skillMd("o"),
+      "o/tools/o.ts": 'export default { name: "o", description: "x", handler: () => "works" };\n// skillhost\n',
+    });
+    const load = (): Promise<never> => Promise.reject(new Error("the database is down"));
+    const kit = await openKit([root], { watch: false, sharedModules: { "my-app/counter": load } });
+    expect(await kit.says("o")).toBe("works");
+    expect(kit.host.diagnostics).toMatchObject([{ severity: "error", message: expect.stringContaining("the database is down") }]);
+  });
+
+  test.each(["./db.ts", "/db", "node:fs", "fs", "skillhost", "skillhost/testing", "https://example.org/x.js", "", "a b"])(
+    "cannot be named %j",
+    async (specifier) => {
+      await expect(openKit([], { watch: false, sharedModules: { [specifier]: {} } })).rejects.toMatchObject({ code: "HOST_OPTIONS" });
+    },
+  );
+
+  test("must be namespaces or functions", async () => {
+    const sharedModules = { "my-app": "./db.js" } as never;
+    await expect(openKit([], { watch: false, sharedModules })).rejects.toThrow(/sharedModules\["my-app"\].*namespace/);
+  });
+});
