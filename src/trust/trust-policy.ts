@@ -61,13 +61,23 @@ export function withRaisedScopes({ policy, definitions, provenance }: PolicyPart
   };
 }
 
-/** Combines two policies: the stricter mode per scope. */
-export function stricterPolicy(a: PolicyPart, b: PolicyPart): PolicyPart {
+/** Combines two policies: the stricter mode per scope. Rules of provenance are combined for each package by `stricterRule`. */
+export function stricterPolicy(a: PolicyPart, b: PolicyPart): Pick<PolicyPart, "policy" | "definitions"> {
   return {
     policy: stricterBy(trustModes, a.policy, b.policy),
     definitions: stricterBy(pinPolicies, a.definitions, b.definitions),
-    provenance: joinRules(a.provenance, b.provenance),
   };
+}
+
+/**
+ * Combines the rules that two sources have for one package, whatever patterns they name it by: the stricter mode, and the fields of both.
+ * Where both have a field, that of the first counts.
+ */
+export function stricterRule(first: ProvenanceRule | undefined, second: ProvenanceRule | undefined): ProvenanceRule | undefined {
+  if (first === undefined || second === undefined) return first ?? second;
+  const { repository = second.repository, workflow = second.workflow } = first;
+  const mode = strictest(trustModes, first.mode, second.mode)!;
+  return { mode, ...(repository !== undefined && { repository }), ...(workflow !== undefined && { workflow }) };
 }
 
 /** The effective part of a policy in a project's file: only stricter settings, so that a checkout cannot reduce the checks. */
@@ -149,16 +159,6 @@ function raised<K extends string, T extends string>(
 ): Partial<Readonly<Record<K | "project" | "package", T>>> {
   if (given.project === undefined || given.package !== undefined) return given;
   return { ...given, package: strictest(order, given.project, usual.package) };
-}
-
-/** Combines two rules for a package: the stricter mode, and the fields of both; the first rule takes precedence. */
-function joinRules(a: PolicyPart["provenance"] = {}, b: PolicyPart["provenance"] = {}): Readonly<Record<string, ProvenanceRule>> {
-  const joined = new Map(Object.entries(a));
-  for (const [pattern, rule] of Object.entries(b)) {
-    const first = joined.get(pattern);
-    joined.set(pattern, first === undefined ? rule : { ...rule, ...first, mode: strictest(trustModes, first.mode, rule.mode)! });
-  }
-  return Object.fromEntries(joined);
 }
 
 const readMode: (value: unknown, path: string) => TrustMode = readOneOf(trustModes);

@@ -20,6 +20,7 @@ import {
   scopeOfFolder,
   skillhostHome,
   stricterPolicy,
+  stricterRule,
   type TrustMode,
   type TrustPolicy,
   withRaisedScopes,
@@ -74,7 +75,8 @@ export function loadTrustSettings({
   ...asked
 }: TrustOptions = {}): TrustSettings {
   const file = readTrustFile(trustFileIn(directory));
-  const joined = stricterPolicy(withRaisedScopes(toPart(asked)), withRaisedScopes(file));
+  const part = toPart(asked);
+  const joined = stricterPolicy(withRaisedScopes(part), withRaisedScopes(file));
   const policy: TrustPolicy = Object.freeze({ ...defaultPolicy, ...joined.policy });
   const definitions: DefinitionPolicy = Object.freeze({ ...defaultDefinitions, ...joined.definitions });
   const trusted = createTrustedKeys({
@@ -97,7 +99,8 @@ export function loadTrustSettings({
       const scope = isPinning ? scopeOfFolder(realFolder) : undefined;
       return scope === undefined ? "off" : wordFor(pinPolicies, definitions, scope, realFolder);
     },
-    provenanceRule: (name) => ruleFor(name, joined.provenance),
+    // A specific rule of a project must not replace a general one of the user.
+    provenanceRule: (name) => stricterRule(ruleFor(name, file.provenance), ruleFor(name, part.provenance)),
   };
 }
 
