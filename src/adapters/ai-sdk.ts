@@ -3,7 +3,7 @@ import { isRecord } from "../base/json.ts";
 import { encodeParameters } from "../models/encode-parts.ts";
 import type { Session } from "../session/session.ts";
 import type { ToolDefinition } from "../tools/tool.ts";
-import { type ResultImage, type RunCallsOptions, runModelCalls } from "./run-model-calls.ts";
+import { onceForEach, type ResultImage, type RunCallsOptions, runModelCall } from "./run-model-calls.ts";
 
 /** What a tool of the AI SDK returns: the text, or the text with images. */
 type Output = string | { readonly text: string; readonly images: readonly ResultImage[] };
@@ -19,14 +19,12 @@ type Output = string | { readonly text: string; readonly images: readonly Result
  * ```
  */
 export function toAiSdkTools(session: Session, options: RunCallsOptions = {}): ToolSet {
-  const made = new WeakMap<ToolDefinition, Tool>();
-  const toolOf = (definition: ToolDefinition): Tool => {
-    const known = made.get(definition) ?? createTool(session, definition, options);
-    made.set(definition, known);
-    return known;
-  };
+  const toolOf = onceForEach((definition) => createTool(session, definition, options));
+  let [listed, byName]: [readonly ToolDefinition[] | undefined, ReadonlyMap<string | symbol, ToolDefinition>] = [undefined, new Map()];
   const find = (name: string | symbol): Tool | undefined => {
-    const definition = session.tools.find((each) => each.name === name);
+    const { tools } = session;
+    if (tools !== listed) [listed, byName] = [tools, new Map(tools.map((definition) => [definition.name, definition]))];
+    const definition = byName.get(name);
     return definition && toolOf(definition);
   };
   return new Proxy<ToolSet>(
@@ -52,9 +50,8 @@ function createTool(session: Session, { name, title, description, parameters }: 
     ...(description !== undefined && { description }),
     inputSchema: jsonSchema(encodeParameters(parameters)),
     async execute(input, { toolCallId, abortSignal }): Promise<Output> {
-      const signal = AbortSignal.any([options.signal, abortSignal].filter((each) => each !== undefined));
-      const [result] = await runModelCalls(session, [{ id: toolCallId, name, arguments: input }], { ...options, signal });
-      const { ok, text, images } = result!;
+      const call = { id: toolCallId, name, arguments: input };
+      const { ok, text, images } = await runModelCall(session, call, options, abortSignal);
       if (!ok) throw new Error(text);
       return images.length === 0 ? text : { text, images };
     },

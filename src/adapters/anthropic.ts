@@ -1,6 +1,6 @@
-import { encodeParameters } from "../models/encode-parts.ts";
+import { type AnthropicImageType, anthropicImageType, encodeParameters, imageNote } from "../models/encode-parts.ts";
 import type { Session } from "../session/session.ts";
-import { type ModelCallResult, type RunCallsOptions, runModelCalls } from "./run-model-calls.ts";
+import { type ModelCallResult, type ResultImage, type RunCallsOptions, runModelCalls } from "./run-model-calls.ts";
 
 export type { RunCallsOptions };
 
@@ -19,13 +19,11 @@ export interface AnthropicBlock {
   readonly input?: unknown;
 }
 
-type ImageType = "image/jpeg" | "image/png" | "image/gif" | "image/webp";
-
 export interface AnthropicToolResult {
   type: "tool_result";
   tool_use_id: string;
   is_error?: boolean;
-  content: ({ type: "text"; text: string } | { type: "image"; source: { type: "base64"; media_type: ImageType; data: string } })[];
+  content: ({ type: "text"; text: string } | { type: "image"; source: { type: "base64"; media_type: AnthropicImageType; data: string } })[];
 }
 
 /** The tools of a session in the form of Anthropic's Messages API. */
@@ -70,8 +68,6 @@ export function toAnthropicTools(session: Session): AnthropicTools {
   };
 }
 
-const shownTypes: readonly string[] = ["image/jpeg", "image/png", "image/gif", "image/webp"] satisfies readonly ImageType[];
-
 function toResult({ id, ok, text, images }: ModelCallResult): AnthropicToolResult {
   return {
     type: "tool_result",
@@ -80,11 +76,13 @@ function toResult({ id, ok, text, images }: ModelCallResult): AnthropicToolResul
     content: [
       // Empty texts are refused.
       { type: "text", text: text.trim() === "" ? "(no text)" : text },
-      ...images.map(({ mimeType, data }) =>
-        shownTypes.includes(mimeType)
-          ? { type: "image" as const, source: { type: "base64" as const, media_type: mimeType as ImageType, data } }
-          : { type: "text" as const, text: `(An image of type ${mimeType.slice(0, 100)}, which this model does not support.)` },
-      ),
+      ...images.map(encodeImage),
     ],
   };
+}
+
+function encodeImage({ mimeType, data }: ResultImage): AnthropicToolResult["content"][number] {
+  const type = anthropicImageType(mimeType);
+  if (type === undefined) return { type: "text", text: imageNote(mimeType) };
+  return { type: "image", source: { type: "base64", media_type: type, data } };
 }

@@ -3,7 +3,7 @@ import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/
 import { encodeParameters, imageUrl } from "../models/encode-parts.ts";
 import type { Session } from "../session/session.ts";
 import type { ToolDefinition } from "../tools/tool.ts";
-import { type ModelCallResult, type RunCallsOptions, runModelCalls } from "./run-model-calls.ts";
+import { type ModelCallResult, onceForEach, type RunCallsOptions, runModelCall } from "./run-model-calls.ts";
 
 /** An array of tools that is kept up to date until it is disposed of. */
 export type LangChainTools = DynamicStructuredTool[] & Disposable;
@@ -20,12 +20,7 @@ export type LangChainTools = DynamicStructuredTool[] & Disposable;
  * ```
  */
 export function toLangChainTools(session: Session, options: RunCallsOptions = {}): LangChainTools {
-  const made = new WeakMap<ToolDefinition, DynamicStructuredTool>();
-  const toolOf = (definition: ToolDefinition): DynamicStructuredTool => {
-    const known = made.get(definition) ?? createTool(session, definition, options);
-    made.set(definition, known);
-    return known;
-  };
+  const toolOf = onceForEach((definition) => createTool(session, definition, options));
   const tools: DynamicStructuredTool[] = session.tools.map(toolOf);
   const changes = session.onChanged(() => tools.splice(0, tools.length, ...session.tools.map(toolOf)));
   return Object.assign(tools, { [Symbol.dispose]: () => changes[Symbol.dispose]() });
@@ -38,13 +33,12 @@ function createTool(session: Session, { name, description, parameters }: ToolDef
     // A copy, because LangChain writes into it.
     schema: structuredClone(encodeParameters(parameters)),
     async func(input, _manager, config) {
-      const { toolCall, signal: own }: ToolRunnableConfig = config ?? {};
-      const signal = AbortSignal.any([options.signal, own].filter((each) => each !== undefined));
-      const id = toolCall?.id ?? crypto.randomUUID();
-      const [result] = await runModelCalls(session, [{ id, name, arguments: input }], { ...options, signal });
-      if (toolCall?.id !== undefined) return toMessage(result!);
-      if (!result!.ok) throw new Error(result!.text);
-      return contentOf(result!);
+      const { toolCall, signal }: ToolRunnableConfig = config ?? {};
+      const call = { id: toolCall?.id ?? crypto.randomUUID(), name, arguments: input };
+      const result = await runModelCall(session, call, options, signal);
+      if (toolCall?.id !== undefined) return toMessage(result);
+      if (!result.ok) throw new Error(result.text);
+      return contentOf(result);
     },
   });
 }

@@ -1,6 +1,7 @@
 import type { ProgressListener, ToolCall } from "../session/calls/tool-call.ts";
 import type { AskHandlers } from "../session/clients/client-requests.ts";
 import type { Session } from "../session/session.ts";
+import type { ToolDefinition } from "../tools/tool.ts";
 
 /** Options of running a model's calls. */
 export interface RunCallsOptions {
@@ -49,4 +50,26 @@ export async function runModelCalls(
     text: [result.textResultForLlm, ...messages].join("\n\n"),
     images: (result.binaryResultsForLlm ?? []).filter(({ mimeType }) => mimeType.startsWith("image/")),
   }));
+}
+
+/** Runs one call. `signal` cancels it, as the one of the options does. @throws HostError `SESSION_CLOSED` */
+export async function runModelCall(
+  session: Session,
+  call: ToolCall,
+  options: RunCallsOptions,
+  signal: AbortSignal | undefined,
+): Promise<ModelCallResult> {
+  const signals = [options.signal, signal].filter((each) => each !== undefined);
+  const [result] = await runModelCalls(session, [call], { ...options, signal: AbortSignal.any(signals) });
+  return result!;
+}
+
+/** Converts a definition once: the same object as long as the tool stays the same. */
+export function onceForEach<Converted>(convert: (definition: ToolDefinition) => Converted): (definition: ToolDefinition) => Converted {
+  const converted = new WeakMap<ToolDefinition, Converted>();
+  return (definition) => {
+    const known = converted.get(definition) ?? convert(definition);
+    converted.set(definition, known);
+    return known;
+  };
 }

@@ -1,6 +1,6 @@
 import { isRecord, textOf } from "../base/json.ts";
 import { nearestToolName } from "../tools/tool.ts";
-import { argumentsToSend, encodeParameters, toCallId } from "./encode-parts.ts";
+import { anthropicImageType, argumentsToSend, encodeParameters, imageNote, toCallId } from "./encode-parts.ts";
 import type {
   ChatMessage,
   DocumentPart,
@@ -182,22 +182,14 @@ function encodeText(text: string): readonly Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text: text }];
 }
 
-const shownTypes: Readonly<Record<string, string>> = {
-  "image/png": "image/png",
-  "image/jpeg": "image/jpeg",
-  "image/jpg": "image/jpeg",
-  "image/gif": "image/gif",
-  "image/webp": "image/webp",
-};
-
 function encodePart(part: MessagePart): readonly Block[] {
   if (part.type === "text") return encodeText(part.text);
   if (part.type === "document") return [encodeDocument(part)];
   const inline = "url" in part ? /^data:([^;,]+);base64,(.*)$/s.exec(part.url)?.slice(1) : [part.mimeType, part.data];
   if (inline === undefined) return [{ type: "image", source: { type: "url", url: (part as { url: string }).url } }];
   const [mimeType = "", data] = inline;
-  const type = Object.hasOwn(shownTypes, mimeType) ? shownTypes[mimeType] : undefined;
-  if (type === undefined) return encodeText(`(An image of type ${mimeType.slice(0, 100)}, which this model does not support.)`);
+  const type = anthropicImageType(mimeType);
+  if (type === undefined) return encodeText(imageNote(mimeType));
   return [{ type: "image", source: { type: "base64", media_type: type, data } }];
 }
 

@@ -24,6 +24,26 @@ export function documentNote({ title = "attachment", mimeType, data }: DocumentP
   return `(${title}: a document of type ${mimeType} with ${Buffer.byteLength(data, "base64")} bytes, which this model cannot read.)`;
 }
 
+export type AnthropicImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+
+const anthropicImageTypes: Readonly<Record<string, AnthropicImageType>> = {
+  "image/png": "image/png",
+  "image/jpeg": "image/jpeg",
+  "image/jpg": "image/jpeg",
+  "image/gif": "image/gif",
+  "image/webp": "image/webp",
+};
+
+/** The media type by which Anthropic's API takes an image. Undefined: it does not take it. */
+export function anthropicImageType(mimeType: string): AnthropicImageType | undefined {
+  return Object.hasOwn(anthropicImageTypes, mimeType) ? anthropicImageTypes[mimeType] : undefined;
+}
+
+/** What a model reads in the place of an image that its API does not take. */
+export function imageNote(mimeType: string): string {
+  return `(An image of type ${mimeType.slice(0, 100)}, which this model does not support.)`;
+}
+
 const combinators = ["anyOf", "oneOf", "allOf"];
 const refusedOnTop = [...combinators, "enum", "not"];
 

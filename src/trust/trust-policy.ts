@@ -45,6 +45,9 @@ export interface PolicyPart {
   readonly provenance?: Readonly<Record<string, ProvenanceRule>> | undefined;
 }
 
+/** The part of a policy that is set by scope. */
+type ScopePolicy = Omit<PolicyPart, "provenance">;
+
 /** The default: users trust their own files, and problems of packages are reported. */
 export const defaultPolicy: TrustPolicy = Object.freeze({ user: "off", project: "off", package: "warn", external: "off" });
 export const defaultDefinitions: DefinitionPolicy = Object.freeze({ user: "off", project: "off", package: "off" });
@@ -53,16 +56,15 @@ export const defaultDefinitions: DefinitionPolicy = Object.freeze({ user: "off",
  * A partial policy with implied values. A stricter mode for a project's skills also applies to its packages, unless the same
  * part sets another one, because both come with the checkout.
  */
-export function withRaisedScopes({ policy, definitions, provenance }: PolicyPart): PolicyPart {
+export function withRaisedScopes({ policy, definitions }: PolicyPart): ScopePolicy {
   return {
     policy: policy && raised(trustModes, policy, defaultPolicy),
     definitions: definitions && raised(pinPolicies, definitions, defaultDefinitions),
-    provenance,
   };
 }
 
 /** Combines two policies: the stricter mode per scope. Rules of provenance are combined for each package by `stricterRule`. */
-export function stricterPolicy(a: PolicyPart, b: PolicyPart): Pick<PolicyPart, "policy" | "definitions"> {
+export function stricterPolicy(a: ScopePolicy, b: ScopePolicy): ScopePolicy {
   return {
     policy: stricterBy(trustModes, a.policy, b.policy),
     definitions: stricterBy(pinPolicies, a.definitions, b.definitions),

@@ -160,6 +160,24 @@ test("a loop with Anthropic's package gets the tools, and the results of their c
   );
 });
 
+test("Anthropic gets images under the media types that it knows, and a note about others", async () => {
+  const image = (mimeType: string) => ({ data: pixel, mimeType, type: "image" });
+  const shots = defineTool("shots", {
+    description: "Takes pictures.",
+    handler: () => ({
+      resultType: "success" as const,
+      textResultForLlm: "Two.",
+      binaryResultsForLlm: [image("image/jpg"), image("image/tiff")],
+    }),
+  });
+  const tools = toAnthropicTools(await openSession({ tools: [shots] }));
+  const [result] = await tools.run([{ type: "tool_use", id: "1", name: "shots", input: {} }]);
+  expect(result?.content.slice(1)).toEqual([
+    { type: "image", source: { type: "base64", media_type: "image/jpeg", data: pixel } },
+    { type: "text", text: expect.stringContaining("image/tiff") },
+  ]);
+});
+
 type ModelResult = Awaited<ReturnType<MockLanguageModelV3["doGenerate"]>>;
 
 function aiModel(...contents: ModelResult["content"][]) {

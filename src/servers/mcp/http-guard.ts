@@ -57,9 +57,9 @@ export function createHttpGuard(options: HttpGuardOptions): HttpGuard {
   const refusalOf = (request: RequestHead): Refusal | undefined => {
     const { host, origin, authorization } = request.headers;
     if (checksHost && !allowsHost(host))
-      return { status: 403, message: "This Host header is not allowed. Allow the host name with --allow-host." };
+      return { status: 403, message: "This Host header is not allowed. Allow the host name with allowedHosts (--allow-host)." };
     if (origin !== undefined && !allowsOrigin(origin))
-      return { status: 403, message: "This Origin is not allowed. Allow it with --allow-origin." };
+      return { status: 403, message: "This Origin is not allowed. Allow its host with allowedOrigins (--allow-origin)." };
     return isToken && !isPreflight(request) ? checkToken(authorization, isToken) : undefined;
   };
   const check = (request: GuardedRequest): Refusal | undefined => {

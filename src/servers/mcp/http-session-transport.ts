@@ -31,8 +31,8 @@ const firstWithEmptyEvents = "2025-11-25";
 const sessionNotFound: AnsweredError = { status: 404, code: -32001, message: "Session not found" };
 
 /**
- * The server's side of one Streamable HTTP session of protocol revisions up to 2025-11-25, without
- * a copy of its requests and responses. It answers as the SDK's transport does: requests with a stream of events that can be resumed, other messages with 202.
+ * The server's side of one Streamable HTTP session of protocol revisions up to 2025-11-25. It writes to the
+ * response itself, and answers as the SDK's transport does: requests with a stream of events that can be resumed, other messages with 202.
  */
 export class HttpSessionTransport implements Transport {
   onclose?: () => void;

@@ -81,10 +81,12 @@ class Mount implements AsyncDisposable {
       () => this.#create(),
       (late) => late[Symbol.asyncDispose](),
     );
+    const bridges = this.#bridges;
     try {
-      return await this.#bridges;
+      return await bridges;
     } catch (error) {
-      this.#bridges = undefined;
+      // Another request may have started again already.
+      if (this.#bridges === bridges) this.#bridges = undefined;
       throw error;
     }
   }

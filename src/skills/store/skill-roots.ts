@@ -178,9 +178,9 @@ function listFolder(root: string): RootListing {
   const sorted = entries.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, mostFolders);
   const { folders, diagnostics } = withoutRepeats(root, realRoot, sorted);
   if (entries.length > mostFolders) diagnostics.push(tooMany(root, entries.length));
-  const isSkill = new Map(folders.map((folder) => [folder, isSkillFolder(folder)]));
-  const unnamed = folders.filter((folder) => isSkill.get(folder) === false && hasTools(folder));
-  return { root, folders: folders.filter((folder) => isSkill.get(folder)), diagnostics: [...diagnostics, ...unnamed.map(withoutManifest)] };
+  const skills = new Set(folders.filter(isSkillFolder));
+  const unnamed = folders.filter((folder) => !skills.has(folder) && hasTools(folder));
+  return { root, folders: [...skills], diagnostics: [...diagnostics, ...unnamed.map(withoutManifest)] };
 }
 
 /** Whether a folder has files that would be tools if it were a skill. */
