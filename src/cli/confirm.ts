@@ -59,7 +59,8 @@ export function userInputHandler(context: CommandContext): AskHandler<"userInput
 
 type Ask = (question: string) => Promise<string>;
 
-function asker({ io }: CommandContext): Ask | undefined {
+/** Asks the user at the terminal; undefined without a terminal. */
+export function asker({ io }: CommandContext): Ask | undefined {
   const { ask } = io;
   return ask !== undefined && io.stdin.isTTY && io.stderr.isTTY ? (question) => ask(question, io.signal) : undefined;
 }

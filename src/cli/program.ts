@@ -67,17 +67,17 @@ export function createProgram(choose: Choose): Command {
       "after",
       `
 Examples:
-  skillhost new skill weather            a skill with a tool and a test
+  skillhost init                         a project with a skill and a test
   skillhost dev                          loads the skills, and each save at once
   skillhost call get_weather --city Oslo
   skillhost mcp                          serves them to Claude, VS Code and others`,
     )
     .addHelpText("after", "\nTo serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.");
+  addScaffoldCommands(program, choose);
   addServerCommands(program, choose);
   addRunCommands(program, choose);
   addInspectCommands(program, choose);
   addDoctorCommand(program, choose);
-  addScaffoldCommands(program, choose);
   addPackageCommands(program, choose);
   addTrustCommands(program, choose);
   addCompletionCommand(program, choose);
@@ -86,7 +86,7 @@ Examples:
 }
 
 const helpGroups: Readonly<Record<string, readonly string[]>> = {
-  "Write and use skills:": ["dev", "new", "list", "show", "explain", "check", "call", "run", "agent"],
+  "Write and use skills:": ["init", "dev", "new", "list", "show", "explain", "check", "call", "run", "agent"],
   "Serve and connect:": ["mcp", "approve", "login", "logout", "doctor"],
   "Install and publish:": ["add", "remove", "update", "lock", "verify", "ci", "pack", "publish"],
   "Trust:": ["trust", "sign", "keys"],

@@ -30,6 +30,9 @@ test("--help lists the commands", async () => {
       -h, --help             show help
 
     Write and use skills:
+      init [folder]          create a project with a first skill
+      new                    create a skill, tool or plugin from a template, with a
+                             test
       dev [dir...]           load skills, watch them and print each change
       call <tool> [args...]  call a tool once
       run <prompt>           run a prompt with any model
@@ -41,8 +44,6 @@ test("--help lists the commands", async () => {
                              contains
       check [dir...]         find problems in skills and suggest improvements,
                              without running code
-      new                    create a skill, tool or plugin from a template, with a
-                             test
 
     Serve and connect:
       mcp                    serve skills to MCP clients
@@ -75,7 +76,7 @@ test("--help lists the commands", async () => {
       help [command]         show help for a command
 
     Examples:
-      skillhost new skill weather            a skill with a tool and a test
+      skillhost init                         a project with a skill and a test
       skillhost dev                          loads the skills, and each save at once
       skillhost call get_weather --city Oslo
       skillhost mcp                          serves them to Claude, VS Code and others

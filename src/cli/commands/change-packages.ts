@@ -15,7 +15,7 @@ import { describePreview } from "../describe.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { recoveredText } from "../open-host.ts";
 import { type PackageScopeOptions, withPackages } from "../package-context.ts";
-import { addBundled, isBundledName } from "../scaffold.ts";
+import { addBundled, isBundledName } from "../scaffold/copy-skill.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { reportDrift, totals } from "./lock.ts";
 

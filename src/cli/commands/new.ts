@@ -10,11 +10,14 @@ import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { skillDirectories } from "../open-host.ts";
-import { assertOwnPlace, pluginFiles, schemaPath, skillFiles, testHint, toolFiles, writeScaffold, writeTrusted } from "../scaffold.ts";
+import { schemaPath, testHint } from "../scaffold/installed-package.ts";
+import { pluginFiles } from "../scaffold/plugin-template.ts";
+import { type SkillKind, skillFiles, toolFiles } from "../scaffold/skill-template.ts";
+import { assertOwnPlace, writeScaffold, writeTrusted } from "../scaffold/write-scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
 
 /** Creates a skill in the first skill directory. */
-export async function newSkill(context: CommandContext, name: string): Promise<number> {
+export async function newSkill(context: CommandContext, name: string, { kind }: { readonly kind: SkillKind }): Promise<number> {
   checkSkillName(name);
   const root = rootsOf(context)[0]!;
   if (existsSync(root) && isSkillFolder(root))
@@ -23,7 +26,7 @@ export async function newSkill(context: CommandContext, name: string): Promise<n
   if (existsSync(folder))
     throw new CliError("FILE_EXISTS", `${folder} already exists, so nothing was written. Choose another name, or move the folder away.`, 1);
   assertOwnPlace(context, folder);
-  return printCreated(context, await writeTrusted(context, folder, skillFiles(name, schemaPath(folder))), folder, []);
+  return printCreated(context, await writeTrusted(context, folder, skillFiles(name, { kind, schema: schemaPath(folder) })), folder, []);
 }
 
 /** Creates a tool in the named skill, or in the only one. */
@@ -32,7 +35,7 @@ export async function newTool(context: CommandContext, name: string, options: { 
   if (!check.ok) throw usageError(visibleLine(check.message));
   const skill = chooseSkill(context, options.skill);
   assertOwnPlace(context, skill.folder);
-  const written = writeScaffold(skill.folder, toolFiles(name));
+  const written = writeScaffold(skill.folder, toolFiles(name, "typescript"));
   return printCreated(
     context,
     written,
@@ -42,7 +45,7 @@ export async function newTool(context: CommandContext, name: string, options: { 
 }
 
 /** The rule as the specification words it; its validator is more lenient. */
-function checkSkillName(name: string): void {
+export function checkSkillName(name: string): void {
   if (/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name) && name.length <= 64) return;
   const words =
     name

@@ -1,14 +1,31 @@
-import { Argument, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
+import type { InitOptions } from "../commands/init.ts";
+import { type SkillKind, skillKinds } from "../scaffold/skill-template.ts";
 import type { Choose } from "./choose.ts";
 
 /** The commands that create skills, tools and plugins. */
 export function addScaffoldCommands(program: Command, choose: Choose): void {
+  program
+    .command("init")
+    .summary("create a project with a first skill")
+    .description("Creates a project with a first skill and its test. Asks on a terminal. What exists is kept.")
+    .argument("[folder]", "the folder (default: the current directory)")
+    .option("--name <name>", "name of the package (default: the folder's)")
+    .option("--skill <name>", "name of the skill (default: hello)")
+    .addOption(kindOption())
+    .option("-y, --yes", "use the defaults instead of asking")
+    .action((folder: string | undefined, options: InitOptions) =>
+      choose("init", async (context) => (await import("../commands/init.ts")).init(context, folder, options)),
+    );
   const make = program.command("new").description("create a skill, tool or plugin from a template, with a test");
   make
     .command("skill")
     .description("create a skill with a tool and a test")
     .addArgument(new Argument("<name>", "lowercase letters, digits and hyphens"))
-    .action((name: string) => choose("new skill", async (context) => (await import("../commands/new.ts")).newSkill(context, name)));
+    .addOption(kindOption().default("typescript"))
+    .action((name: string, options: { kind: SkillKind }) =>
+      choose("new skill", async (context) => (await import("../commands/new.ts")).newSkill(context, name, options)),
+    );
   make
     .command("tool")
     .description("create a tool and a test in a skill")
@@ -22,4 +39,8 @@ export function addScaffoldCommands(program: Command, choose: Choose): void {
     .description("create a plugin with a tool, a configuration and a test")
     .addArgument(new Argument("<name>", 'letters, digits, ".", "_" and "-"'))
     .action((name: string) => choose("new plugin", async (context) => (await import("../commands/new.ts")).newPlugin(context, name)));
+}
+
+function kindOption(): Option {
+  return new Option("--kind <kind>", "how its tool is written; instructions: without a tool").choices(skillKinds);
 }
