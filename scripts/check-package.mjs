@@ -58,7 +58,7 @@ function measureInstalled(folder) {
 function checkPacked({ size, files }) {
   const surplus = files
     .map(({ path }) => path)
-    .filter((path) => /\.map$|^(?:src|build|test)\/|(?<!\.d)\.ts$/.test(path) && !path.startsWith("skills/"));
+    .filter((path) => /\.map$|^(?:src|build|test)\/|(?<!\.d)\.ts$/.test(path) && !/^(?:skills|examples)\//.test(path));
   console.log(`packed: ${files.length} files, ${(size / 1e6).toFixed(2)} MB, ${mostPackedBytes / 1e6} at most`);
   if (surplus.length > 0) throw new Error(`The tarball contains files that users do not need: ${surplus.slice(0, 5).join(", ")}`);
   if (size > mostPackedBytes) throw new Error(`The tarball is larger than ${mostPackedBytes / 1e6} MB.`);

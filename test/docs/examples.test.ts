@@ -70,6 +70,9 @@ test.each<[tool: string, args: object, type: ToolResult["resultType"], text: str
   ["search_files", { pattern: "*.json" }, "success", "settings.json"],
   ["search_files", { pattern: "**/*.ts" }, "success", "No file matches **/*.ts."],
   ["search_files", { pattern: "../*" }, "failure", /must be relative to the working directory/],
+  ["search_lines", { path: "settings.json", text: "theme" }, "success", '1: { "theme": "dark" }'],
+  ["search_lines", { path: "../x", text: "theme" }, "failure", "The file ../x does not exist."],
+  ["count_words", { text: "one two" }, "success", "2"],
   ["read_setting", { name: "theme" }, "success", '{"name":"theme","value":"dark"}'],
   ["read_setting", { name: "color" }, "failure", 'Unknown setting "color". Available settings: theme.'],
 ])("%s %j is a %s", async (tool, args, type, text) => {

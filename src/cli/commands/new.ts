@@ -10,14 +10,21 @@ import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { skillDirectories } from "../open-host.ts";
+import { readTemplate } from "../scaffold/copy-skill.ts";
 import { schemaPath, testHint } from "../scaffold/installed-package.ts";
 import { pluginFiles } from "../scaffold/plugin-template.ts";
 import { type SkillKind, skillFiles, toolFiles } from "../scaffold/skill-template.ts";
 import { assertOwnPlace, writeScaffold, writeTrusted } from "../scaffold/write-scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
 
+export interface NewSkillOptions {
+  readonly kind?: SkillKind;
+  /** The example or bundled skill to begin with. */
+  readonly from?: string;
+}
+
 /** Creates a skill in the first skill directory. */
-export async function newSkill(context: CommandContext, name: string, { kind }: { readonly kind: SkillKind }): Promise<number> {
+export async function newSkill(context: CommandContext, name: string, { kind = "typescript", from }: NewSkillOptions): Promise<number> {
   checkSkillName(name);
   const root = rootsOf(context)[0]!;
   if (existsSync(root) && isSkillFolder(root))
@@ -26,7 +33,11 @@ export async function newSkill(context: CommandContext, name: string, { kind }: 
   if (existsSync(folder))
     throw new CliError("FILE_EXISTS", `${folder} already exists, so nothing was written. Choose another name, or move the folder away.`, 1);
   assertOwnPlace(context, folder);
-  return printCreated(context, await writeTrusted(context, folder, skillFiles(name, { kind, schema: schemaPath(folder) })), folder, []);
+  const schema = schemaPath(folder);
+  const { files, packages } =
+    from === undefined ? { files: skillFiles(name, { kind, schema }), packages: [] } : readTemplate(from, name, schema);
+  const hints = packages.length === 0 ? [] : [`Its tools import npm packages: npm install ${packages.join(" ")}`];
+  return printCreated(context, await writeTrusted(context, folder, files), folder, hints);
 }
 
 /** Creates a tool in the named skill, or in the only one. */
@@ -92,8 +103,8 @@ function rootsOf(context: CommandContext): readonly string[] {
 
 function printCreated(context: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {
   const { out } = context;
-  const test = files.find((file) => file.endsWith(".test.mjs"))!;
-  const next = [...hints, testHint(context, test), `Load it: skillhost dev ${out.path(folder)}`];
+  const test = files.find((file) => file.endsWith(".test.mjs"));
+  const next = [...hints, ...(test === undefined ? [] : [testHint(context, test)]), `Load it: skillhost dev ${out.path(folder)}`];
   if (out.isJson) out.envelope({ ok: true, data: { folder, files, next }, diagnostics: [] });
   else for (const file of files) out.line(out.path(file));
   for (const step of next) out.note(step);

@@ -1,6 +1,7 @@
 import { Argument, type Command, Option } from "commander";
 import type { InitOptions } from "../commands/init.ts";
-import { type SkillKind, skillKinds } from "../scaffold/skill-template.ts";
+import type { NewSkillOptions } from "../commands/new.ts";
+import { skillKinds } from "../scaffold/skill-template.ts";
 import type { Choose } from "./choose.ts";
 
 /** The commands that create skills, tools and plugins. */
@@ -22,8 +23,9 @@ export function addScaffoldCommands(program: Command, choose: Choose): void {
     .command("skill")
     .description("create a skill with a tool and a test")
     .addArgument(new Argument("<name>", "lowercase letters, digits and hyphens"))
-    .addOption(kindOption().default("typescript"))
-    .action((name: string, options: { kind: SkillKind }) =>
+    .addOption(kindOption().conflicts("from"))
+    .option("--from <template>", "begin with an example or bundled skill, such as weather")
+    .action((name: string, options: NewSkillOptions) =>
       choose("new skill", async (context) => (await import("../commands/new.ts")).newSkill(context, name, options)),
     );
   make

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { packageRoot } from "../../base/package-root.ts";
 import { isSkillFolder } from "../../skills/load/skill-path.ts";
 import { resolveRoot } from "../../skills/store/skill-roots.ts";
@@ -8,10 +8,12 @@ import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { skillDirectories } from "../open-host.ts";
-import { assertOwnPlace, writeTrusted } from "./write-scaffold.ts";
+import { visibleLine } from "../terminal-style.ts";
+import { assertOwnPlace, type ScaffoldFiles, writeTrusted } from "./write-scaffold.ts";
 
 const prefix = "skillhost:";
-const templates = join(packageRoot, "skills");
+const bundledSkills = join(packageRoot, "skills");
+const examples = join(packageRoot, "examples");
 
 export function isBundledName(name: string): boolean {
   return name.startsWith(prefix);
@@ -27,22 +29,22 @@ export async function addBundled(
   if (!names.every(isBundledName))
     throw usageError(`Bundled skills (${prefix}<name>) and packages cannot be added by the same command. Run the command once for each.`);
   const root = user ? join(skillhostHome(), "skills") : resolveRoot(skillDirectories(context)[0]!, io.cwd);
-  const chosen = names.map((name) => findTemplate(name.slice(prefix.length)));
+  const chosen = names.map((name) => findBundled(name.slice(prefix.length)));
   const folders = chosen.map((name) => join(root, name));
   const taken = folders.find(existsSync);
   if (taken !== undefined) throw new CliError("FILE_EXISTS", `${taken} already exists, so nothing was written. Move it away first.`, 1);
   const files: string[] = [];
   for (const [index, folder] of folders.entries()) {
     if (!user) assertOwnPlace(context, folder);
-    files.push(...(await writeTrusted(context, folder, filesOf(join(templates, chosen[index]!)))));
+    files.push(...(await writeTrusted(context, folder, filesOf(join(bundledSkills, chosen[index]!)))));
   }
   if (out.isJson) out.envelope({ ok: true, data: { changed: true, folders, files }, diagnostics: [] });
   else for (const folder of folders) out.line(`Added ${out.path(folder)}.`);
   return 0;
 }
 
-function findTemplate(name: string): string {
-  const known = readdirSync(templates).filter((each) => isSkillFolder(join(templates, each)));
+function findBundled(name: string): string {
+  const known = skillsIn(bundledSkills);
   if (known.includes(name)) return name;
   throw new CliError(
     "SKILL_UNKNOWN",
@@ -51,10 +53,53 @@ function findTemplate(name: string): string {
   );
 }
 
-function filesOf(folder: string): Readonly<Record<string, string>> {
+/** A skill to begin with. */
+interface Template {
+  readonly files: ScaffoldFiles;
+  /** The npm packages that its tools import, besides skillhost. */
+  readonly packages: readonly string[];
+}
+
+/**
+ * An example or bundled skill under another name.
+ * @throws CliError `TEMPLATE_UNKNOWN`
+ */
+export function readTemplate(from: string, name: string, schema: string | undefined): Template {
+  const folders = new Map([bundledSkills, examples].flatMap((root) => skillsIn(root).map((each) => [each, join(root, each)] as const)));
+  const folder = folders.get(from);
+  if (folder === undefined) {
+    const known = [...folders.keys()].sort();
+    const message = `There is no template "${visibleLine(from)}".${didYouMean(from, known)} The templates are ${known.join(", ")}.`;
+    throw new CliError("TEMPLATE_UNKNOWN", message, 2);
+  }
+  const { "SKILL.md": document, "skill.json": manifest, ...rest } = filesOf(folder);
+  const files = {
+    ...(document !== undefined && { "SKILL.md": document.replace(/^name: .*$/m, `name: ${name}`) }),
+    ...(manifest !== undefined && { "skill.json": renameManifest(manifest, name, schema) }),
+    ...rest,
+  };
+  return { files, packages: packagesOf(rest) };
+}
+
+function renameManifest(text: string, name: string, schema: string | undefined): string {
+  const { $schema: _schema, name: _name, ...rest } = JSON.parse(text) as Record<string, unknown>;
+  return `${JSON.stringify({ ...(schema && { $schema: schema }), name, ...rest }, null, 2)}\n`;
+}
+
+function packagesOf(files: ScaffoldFiles): readonly string[] {
+  const sources = Object.values(files).join("\n");
+  const names = [...sources.matchAll(/^import .* from "((?:@[^"/]+\/)?[^"./:][^"/:]*)(?:\/[^"]*)?";$/gm)].map(([, name]) => name!);
+  return [...new Set(names)].filter((name) => name !== "skillhost").sort();
+}
+
+function skillsIn(folder: string): readonly string[] {
+  return readdirSync(folder).filter((each) => isSkillFolder(join(folder, each)));
+}
+
+function filesOf(folder: string): ScaffoldFiles {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const paths = entries
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
     .filter((path) => !/(^|[\\/])node_modules[\\/]/.test(path));
-  return Object.fromEntries(paths.sort().map((path) => [path, readFileSync(join(folder, path), "utf8")]));
+  return Object.fromEntries(paths.sort().map((path) => [path.replaceAll(sep, "/"), readFileSync(join(folder, path), "utf8")]));
 }

@@ -8,7 +8,7 @@ import type { ScaffoldFiles } from "./write-scaffold.ts";
 const schemas = "node_modules/skillhost/schemas";
 
 /** The `$schema` of a skill.json that lies in `skills/<name>` of a project. */
-export const projectSkillSchema = `../../${schemas}/skill.schema.json`;
+export const projectSkillSchema: string = `../../${schemas}/skill.schema.json`;
 
 /** The files of a new project beside its package.json. */
 export function projectFiles(kind: SkillKind): ScaffoldFiles {
