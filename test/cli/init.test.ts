@@ -168,3 +168,8 @@ test("init does not trust the other code of a folder that has some", async () =>
     ["theirs", "untrusted"],
   ]);
 });
+
+test("create-skillhost has the version of skillhost and installs it", () => {
+  const [own, creator] = ["package.json", "create-skillhost/package.json"].map((file) => json(join(repository, file)));
+  expect(creator).toMatchObject({ version: own!["version"], engines: own!["engines"], dependencies: { skillhost: `^${own!["version"]}` } });
+});

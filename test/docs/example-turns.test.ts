@@ -98,6 +98,8 @@ test("each tool of the examples works in a turn of a model", async () => {
     ["get_weather", { city: "Oslo" }, '{"city":"Oslo","temperature":4,"unit":"celsius","sky":"Light rain"}'],
     ["get_time", {}, /^\d{4}-\d\d-\d\dT/],
     ["search_files", { pattern: "settings.*" }, "settings.json"],
+    ["search_lines", { path: "settings.json", text: "theme" }, '1: { "theme": "dark" }'],
+    ["count_words", { text: "one two" }, "2"],
     ["read_setting", { name: "theme" }, '{"name":"theme","value":"dark"}'],
     ["draw_swatch", { colour: "#3366cc", size: 5 }, /^A square of #3366cc, 5 by 5 pixels\./],
     ["describe_call", {}, /"toolCallId":"call-describe_call"/],
