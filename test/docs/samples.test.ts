@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
@@ -29,6 +29,13 @@ const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".m
 const documents = ["README.md", ...pages.map((name) => `docs/${name}`)];
 const samples = documents.flatMap((path) => readSamples(join(root, path), path).filter(isSample));
 const samplesOf = (document: string) => samples.filter((sample) => sample.document === document);
+/** The pages on whose files the samples of a page build, from its line `<!-- continues skills.md -->`. */
+const continued = new Map(
+  documents.map((path) => {
+    const [, names = ""] = /^<!-- continues (.*) -->$/m.exec(readFileSync(join(root, path), "utf8")) ?? [];
+    return [path, names.split(" ").flatMap((name) => (name === "" ? [] : `docs/${name}`))] as const;
+  }),
+);
 const withSamples = documents.filter((document) => samplesOf(document).length > 0);
 const used = new Set<string>();
 const isListed = (document: string, text: string): boolean => {
@@ -55,7 +62,11 @@ beforeAll(async () => {
   const origin = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
   const adapt = (text: string): string =>
     text.replaceAll("https://weather.example.org", origin).replaceAll('"weather.example.org"', '"127.0.0.1"');
-  for (const document of withSamples) writeProject(folderOf(document), samplesOf(document), adapt);
+  for (const document of withSamples) {
+    const before = continued.get(document)!.flatMap(samplesOf);
+    const files = before.filter((sample) => !isProgram(sample));
+    writeProject(folderOf(document), [...files, ...samplesOf(document)], adapt);
+  }
   model = await startScriptedModel(({ body }) => {
     const [reply, ...rest] = replies;
     replies = rest;
@@ -116,6 +127,7 @@ test.each(withSamples)(
   async (document) => {
     const own = samplesOf(document);
     const folder = folderOf(document);
+    const before = continued.get(document)!.flatMap(samplesOf);
     const tools = await callTools(folder, own);
     for (const sample of own) {
       if (isShown(document, sample)) continue;
@@ -125,7 +137,9 @@ test.each(withSamples)(
       else if (sample.language === "json") expect(checkJson(folder, sample), `${sample.place} has no file and no $schema`).toBe(true);
       else expect(sample.file, `${sample.place} says no file`).toBeTypeOf("string");
     }
-    const uncalled = tools.filter((tool) => !own.some((sample) => calls(sample, tool)));
+    const around = [document, ...continued.get(document)!];
+    const others = documents.filter((path) => continued.get(path)!.some((page) => around.includes(page))).flatMap(samplesOf);
+    const uncalled = tools.filter((tool) => ![...before, ...own, ...others].some((sample) => calls(sample, tool)));
     expect(uncalled, "each tool that is shown is called").toEqual([]);
   },
   patience(60_000),
