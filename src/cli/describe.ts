@@ -29,7 +29,7 @@ export function describePreview(
 }
 
 /** Records whether any text was cut. */
-interface Cut {
+export interface Cut {
   readonly isCut: boolean;
   isWhole: boolean;
 }
@@ -49,7 +49,7 @@ function describePackage(found: PreviewedPackage, out: Output, cut: Cut): string
   ];
 }
 
-function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): string[] {
+export function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut): string[] {
   const { name = skill.path, description = "", tools = {}, servers = {}, requires = {}, engines = {}, permissions } = skill;
   const pairs = (record: Readonly<Record<string, string>>): string =>
     Object.entries(record)

@@ -47,6 +47,6 @@ function openPackages(context: CommandContext, options: PackageOptions): Install
     signal: io.signal,
     roots: project.scope === "user" ? [] : roots,
     onProgress: (text) => out.note(text),
-    judge: async (found) => [...judgePackage(found, settings), ...(await checkProvenance(found, settings, npm))],
+    judge: async (found, scope) => [...judgePackage(found, settings, scope), ...(await checkProvenance(found, settings, npm))],
   };
 }

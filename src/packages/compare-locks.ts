@@ -1,8 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
-import { type LockedPackage, type LockedSkill, lockFileName, type PackagesLock, readLock } from "./lock-file.ts";
-import { type LockOptions, lockProject, sameRecord } from "./lock-project.ts";
+import {
+  type LockedLocalSkill,
+  type LockedPackage,
+  type LockedSkill,
+  type LockedSource,
+  lockFileName,
+  type PackagesLock,
+  readLock,
+} from "./lock-file.ts";
+import { type LockOptions, lockProject, sameRecord, sourcesOf } from "./lock-project.ts";
 
 /** A difference from the lock file. */
 export interface Drift {
@@ -28,7 +36,7 @@ export function compareLocks(locked: PackagesLock, found: PackagesLock, { isUnru
     ...compareNames(locked.skills, found.skills).flatMap(([path, before, now]) =>
       before === undefined || now === undefined
         ? [presence("skill", path, before !== undefined)]
-        : [...compareSkill(path, before, now), ...compareFiles(path, before.files, now.files)],
+        : [...compareSource(path, before, now), ...compareSkill(path, before, now), ...compareFiles(path, before.files, now.files)],
     ),
   ];
   return isUnrun ? all.filter(({ kind, diff }) => kind !== "tool" || diff !== undefined) : all;
@@ -46,6 +54,17 @@ function comparePackage(name: string, before: LockedPackage, now: LockedPackage)
     else found.push(...compareSkill(subject, one, other));
   }
   return [...found, ...compareFiles(name, before.files, now.files)];
+}
+
+function compareSource(path: string, { source: before }: LockedLocalSkill, { source: now }: LockedLocalSkill): readonly Drift[] {
+  const [one, other] = [before, now].map((source) => (source === undefined ? "written here" : sourceText(source)));
+  return one === other ? [] : [changed("source", path, "has another source", one!, other!)];
+}
+
+/** `<url> <path>, <ref> at <commit>` */
+function sourceText({ url, path, ref, commit }: LockedSource): string {
+  const at = [ref, commit].filter((part) => part !== undefined).join(" at ");
+  return [[url, path].filter((part) => part !== undefined).join(" "), at].filter((part) => part !== "").join(", ");
 }
 
 /** Tools whose definition is unknown on one side are compared only by their files. */
@@ -137,6 +156,7 @@ export async function verifyProject(
     ...options,
     expected: Object.keys(locked.packages),
     before: options.runs === true ? undefined : locked,
+    sources: sourcesOf(locked),
   });
   return { drift: compareLocks(locked, found), ...countsOf(locked) };
 }

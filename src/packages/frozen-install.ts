@@ -6,7 +6,7 @@ import { type Change, closeStaging, commitChanges, openStaging, type Staging } f
 import { compareFiles, compareLocks, countsOf, type Drift, needLock, type VerifyOutcome } from "./compare-locks.ts";
 import { type InstallContext, judgeAll, progressOf, waitingText } from "./install.ts";
 import type { PackagesLock } from "./lock-file.ts";
-import { filesOf, lockProject } from "./lock-project.ts";
+import { filesOf, lockProject, sourcesOf } from "./lock-project.ts";
 import { claimProject } from "./package-project.ts";
 import { previewTree } from "./preview.ts";
 import { fitsMachine, lockedPaths, type WantedPackage } from "./resolve-tree.ts";
@@ -79,7 +79,7 @@ async function commit(
   try {
     await commitChanges(staging, changes, async () => {
       // Read again without the lock file, so that its statements about tools are compared with the files.
-      const found = await lockProject(folder, { ...context, expected: Object.keys(lock.packages) });
+      const found = await lockProject(folder, { ...context, expected: Object.keys(lock.packages), sources: sourcesOf(lock) });
       const drift = compareLocks(lock, found, { isUnrun: true });
       if (drift.length > 0) throw new Drifted(drift);
       await linkBins(folder, missing, context);

@@ -6,15 +6,9 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { extract, Parser } from "tar";
 import { errorMessage, HostError } from "../base/errors.ts";
-import { counted } from "../base/text.ts";
-import { foldedName } from "../trust/folder-digests.ts";
+import { type EntryLimits, EntryRules, megabytes } from "./entry-rules.ts";
 
-export interface TarballLimits {
-  readonly files: number;
-  /** The limit for one file, in bytes. */
-  readonly fileBytes: number;
-  /** The limit for all files together, in bytes. */
-  readonly bytes: number;
+export interface TarballLimits extends EntryLimits {
   /** The limit for the tarball itself, in bytes. */
   readonly packedBytes: number;
   /** The maximum ratio of contents to tarball, above one megabyte. */
@@ -109,17 +103,15 @@ class Inspection {
   onRefused: (error: Error) => void = () => {};
   onStop: () => void = () => {};
   readonly #limits: TarballLimits;
-  readonly #names = new Map<string, string>();
-  /** Each folder, with one file in it. */
-  readonly #folders = new Map<string, string>();
-  #files = 0;
-  #bytes = 0;
+  readonly #rules: EntryRules;
   #packed = 0;
   #unpacked = 0;
   #trailing = 0;
 
   constructor(limits: TarballLimits) {
     this.#limits = limits;
+    // npm drops the first part of each path.
+    this.#rules = new EntryRules(limits, { droppedParts: 1 });
   }
 
   packed(bytes: number): void {
@@ -150,42 +142,16 @@ class Inspection {
   }
 
   summary(): TarballSummary {
-    if (this.#files === 0) throw refusal("It is empty.");
-    return { files: this.#files, bytes: this.#bytes };
+    const { files, bytes } = this.#rules;
+    if (files === 0) throw refusal("It is empty.");
+    return { files, bytes };
   }
 
   #faultOf({ path, type, size }: TarEntry): string | undefined {
-    if (type === "Directory" || type === "GNUDumpDir") return faultOfName(path);
+    if (type === "Directory" || type === "GNUDumpDir") return this.#rules.faultOfName(path);
     if (type === "SymbolicLink" || type === "Link") return "is a link, which is not allowed in packages.";
     if (type !== "File" && type !== "OldFile" && type !== "ContiguousFile") return `is a ${type}, not a regular file.`;
-    this.#files++;
-    this.#bytes += size;
-    const { files, fileBytes, bytes } = this.#limits;
-    if (size > fileBytes) return `is larger than ${megabytes(fileBytes)}.`;
-    if (this.#files > files) return `is one of more than ${counted(files, "file")}.`;
-    if (this.#bytes > bytes) return `makes the total larger than ${megabytes(bytes)}.`;
-    return faultOfName(path) ?? this.#clashOf(path);
-  }
-
-  #clashOf(path: string): string | undefined {
-    const folded = foldedName(path);
-    const other = this.#names.get(folded) ?? this.#folders.get(folded) ?? this.#fileAbove(folded);
-    this.#names.set(folded, path);
-    for (let end = folded.lastIndexOf("/"); end > 0; end = folded.lastIndexOf("/", end - 1)) {
-      // The parents of a known folder are known too.
-      if (this.#folders.has(folded.slice(0, end))) break;
-      this.#folders.set(folded.slice(0, end), path);
-    }
-    return other === undefined ? undefined : `has the same name as ${JSON.stringify(other)} on some systems.`;
-  }
-
-  /** The file whose path this entry needs as a folder. */
-  #fileAbove(folded: string): string | undefined {
-    for (let end = folded.lastIndexOf("/"); end > 0; end = folded.lastIndexOf("/", end - 1)) {
-      const file = this.#names.get(folded.slice(0, end));
-      if (file !== undefined) return file;
-    }
-    return undefined;
+    return this.#rules.addFile(path, size);
   }
 
   #refuse(why: string): void {
@@ -194,42 +160,6 @@ class Inspection {
     this.onRefused(refusal(why));
     this.onStop();
   }
-}
-
-// npm drops the first part of each path.
-function faultOfName(path: string): string | undefined {
-  if (path.includes("\0")) return "has a NUL character in its name.";
-  if (/^[\\/]/.test(path) || /^[a-z]:/i.test(path)) return "has an absolute name.";
-  if (path.includes("\\")) return "has a backslash in its name, which is a separator on Windows.";
-  const parts = path.split("/");
-  if (parts.includes("..")) return "points out of its folder.";
-  if (path.length > 1_024) return "has a name of more than 1024 characters.";
-  if (parts.slice(1).some(isGitFolder)) return "is part of a git repository on some systems.";
-  return parts
-    .slice(1)
-    .map(faultOfPart)
-    .find((fault) => fault !== undefined);
-}
-
-/** macOS ignores invisible characters, Windows trailing dots and spaces; `git~1` is a Windows short name. */
-function isGitFolder(part: string): boolean {
-  const folded = foldedName(part).replace(/[. ]+$/, "");
-  return folded === ".git" || /^git~\d+$/.test(folded) || folded.startsWith(".git:");
-}
-
-const devices = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])$/;
-
-function faultOfPart(part: string): string | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
-  if (/[\u0000-\u001f\u007f]|\p{Default_Ignorable_Code_Point}/u.test(part)) return "has invisible characters in its name.";
-  if (part.includes(":")) return "has a colon in its name, which marks a drive or stream on Windows.";
-  if (/[. ]$/.test(part) && part !== ".") return "has a dot or space at the end of its name, which Windows removes.";
-  const stem = foldedName(part).replace(/\..*$/, "").trimEnd();
-  return devices.test(stem) ? "has the name of a Windows device." : undefined;
-}
-
-function megabytes(bytes: number): string {
-  return bytes < 1024 * 1024 ? `${bytes} bytes` : `${Math.round(bytes / 1024 / 1024)} MB`;
 }
 
 function refusal(why: string): HostError {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { productionNames, readManifest } from "../skills/store/package-skills.ts";
+import type { SkillScope } from "../trust/trust-policy.ts";
 import { closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareLocks, type Drift } from "./compare-locks.ts";
 import { type PackagesLock, readLock, writeLock } from "./lock-file.ts";
@@ -24,8 +25,8 @@ export interface InstallContext {
   readonly roots: readonly string[];
   /** Receives progress messages for the user. */
   onProgress(text: string): void;
-  /** Judges a staged package before any of its code can run. An error prevents its installation. */
-  judge(found: PreviewedPackage): Promise<readonly Diagnostic[]>;
+  /** Judges a staged package before any of its code can run. An error prevents its installation. `scope`: where it will be used. */
+  judge(found: PreviewedPackage, scope?: SkillScope): Promise<readonly Diagnostic[]>;
 }
 
 export interface ChangeOptions extends InstallContext {

@@ -1,14 +1,19 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage } from "../base/errors.ts";
+import type { SkillScope } from "../trust/trust-policy.ts";
 import type { TrustSettings } from "../trust/trust-settings.ts";
 import { verifyProvenance } from "../trust/verify-provenance.ts";
 import type { NpmOptions } from "./npm-options.ts";
 import type { PreviewedPackage } from "./preview.ts";
 
 /** Applies the signature policy to the staged skills of a package. An error prevents its installation. */
-export function judgePackage({ name, skills }: PreviewedPackage, { skills: trust }: TrustSettings): readonly Diagnostic[] {
+export function judgePackage(
+  { name, skills }: PreviewedPackage,
+  { skills: trust }: TrustSettings,
+  scope: SkillScope = "package",
+): readonly Diagnostic[] {
   return skills.flatMap((skill): readonly Diagnostic[] => {
-    const admission = trust?.admit(skill.folder, { scope: "package" });
+    const admission = trust?.admit(skill.folder, { scope });
     if (admission === undefined) return [];
     const { name: skillName, version, tools = {} } = skill;
     const signed = skillName === undefined ? undefined : admission.identityFault(skillName, version);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
-import { type FieldReaders, fieldsReader, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
+import { type FieldReaders, fieldsReader, mustBe, readFields, readOneOf, readText, readTexts } from "../base/read-fields.ts";
 import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
@@ -30,8 +30,26 @@ export interface LockedPackage {
   readonly files: Readonly<Record<string, string>>;
 }
 
+/** Where a copied skill came from. */
+export interface LockedSource {
+  readonly kind: SourceKind;
+  readonly url: string;
+  /** The branch, tag or commit that was asked for; absent for the default branch. */
+  readonly ref?: string | undefined;
+  readonly commit?: string | undefined;
+  /** The folder in the repository; absent for its top. */
+  readonly path?: string | undefined;
+  /** The digest of the files as they were fetched. */
+  readonly digest: string;
+}
+
+export type SourceKind = (typeof sourceKinds)[number];
+const sourceKinds = ["git"] as const;
+
 /** A skill of the project itself. */
 export interface LockedLocalSkill extends LockedSkill {
+  /** Absent for a skill that was written here. */
+  readonly source?: LockedSource | undefined;
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -121,6 +139,14 @@ const permissions = fieldsReader<SkillPermissions>({
   programs: readTexts,
 } as FieldReaders<SkillPermissions>);
 const skill = { name: readText, version: readText, tools: mapOf(fieldsReader<LockedTool>(tool)), permissions };
+const source = fieldsReader<LockedSource>({
+  kind: readOneOf(sourceKinds),
+  url: readText,
+  ref: readText,
+  commit: readText,
+  path: readText,
+  digest: readText,
+} as FieldReaders<LockedSource>);
 const readers = {
   packages: mapOf(
     fieldsReader<LockedPackage>({
@@ -132,5 +158,5 @@ const readers = {
       files: mapOf(readText),
     } as FieldReaders<LockedPackage>),
   ),
-  skills: mapOf(fieldsReader<LockedLocalSkill>({ ...skill, files: mapOf(readText) } as FieldReaders<LockedLocalSkill>)),
+  skills: mapOf(fieldsReader<LockedLocalSkill>({ ...skill, source, files: mapOf(readText) } as FieldReaders<LockedLocalSkill>)),
 } as FieldReaders<PackagesLock>;

@@ -6,6 +6,7 @@ import { isRecord } from "../base/json.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { isInside } from "../io/confine-path.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
+import { isSkillFolder } from "../skills/load/skill-path.ts";
 import {
   findPackageSkills,
   type InstalledPackage,
@@ -17,7 +18,7 @@ import {
 } from "../skills/store/package-skills.ts";
 import { discoverRoot } from "../skills/store/skill-roots.ts";
 import { digestBytes, digestFolder, signatureFileName } from "../trust/folder-digests.ts";
-import type { LockedLocalSkill, LockedPackage, LockedSkill, PackagesLock } from "./lock-file.ts";
+import type { LockedLocalSkill, LockedPackage, LockedSkill, LockedSource, PackagesLock } from "./lock-file.ts";
 import type { SkillReader } from "./read-skill-folder.ts";
 import { lockedPaths, type TreeRequest } from "./resolve-tree.ts";
 
@@ -28,6 +29,8 @@ export interface LockOptions {
   readonly roots: readonly string[];
   /** Unchanged entries are copied from this lock file and not read again. */
   readonly before?: PackagesLock | undefined;
+  /** The copied skills, by folder relative to the project. Default: those of `before`. */
+  readonly sources?: Readonly<Record<string, LockedSource>>;
   /** Packages that are included even if they no longer contain skills. */
   readonly expected?: readonly string[];
   /** Called after each package or skill is read. */
@@ -48,10 +51,22 @@ export function skillPackages(project: string, expected: readonly string[] = [])
   });
 }
 
-/** Returns the folders of a project's own skills. */
+/** Returns the folders of a project's own skills, relative to it. */
 function localSkills(project: string, roots: readonly string[]): readonly string[] {
   const folders = roots.filter((root) => projectOfRoot(root) === undefined).flatMap((root) => discoverRoot(root).folders);
-  return [...new Set(folders)].filter((folder) => isInside(project, folder) && !/[\\/]node_modules[\\/]/.test(folder)).sort();
+  const own = folders.filter((folder) => isInside(project, folder) && !/[\\/]node_modules[\\/]/.test(folder));
+  return own.map((folder) => relative(project, folder).split(sep).join("/"));
+}
+
+/** Copied skills count wherever they are, even if no configured directory contains them. */
+function copiedSkills(project: string, sources: Readonly<Record<string, LockedSource>>): readonly string[] {
+  return Object.keys(sources).filter((path) => isSkillFolder(join(project, path)));
+}
+
+/** The sources of the copied skills in a lock, by folder. */
+export function sourcesOf(lock: PackagesLock | undefined): Readonly<Record<string, LockedSource>> {
+  const entries = Object.entries(lock?.skills ?? {});
+  return Object.fromEntries(entries.flatMap(([path, { source }]) => (source === undefined ? [] : [[path, source]])));
 }
 
 /**
@@ -66,9 +81,11 @@ export async function lockProject(project: string, options: LockOptions): Promis
     options.onRead?.(installed.name);
   }
   const skills: Record<string, LockedLocalSkill> = {};
-  for (const folder of localSkills(project, options.roots)) {
-    const path = relative(project, folder).split(sep).join("/");
-    skills[path] = await lockLocal(folder, options.before?.skills[path], options);
+  const sources = options.sources ?? sourcesOf(options.before);
+  for (const path of [...new Set([...localSkills(project, options.roots), ...copiedSkills(project, sources)])].sort()) {
+    const source = Object.hasOwn(sources, path) ? sources[path] : undefined;
+    const { source: _, ...locked } = await lockLocal(join(project, path), options.before?.skills[path], options);
+    skills[path] = { ...locked, ...(source && { source }) };
     options.onRead?.(path);
   }
   return { packages, skills };

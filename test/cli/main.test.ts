@@ -54,7 +54,8 @@ test("--help lists the commands", async () => {
       doctor                 find problems of this machine and configuration
 
     Install and publish:
-      add <package...>       install skills from npm packages or folders
+      add <source...>        install skills from npm packages, Git repositories or
+                             folders
       remove <package...>    uninstall skill packages
       update [package...]    install newer versions, and show how their tools
                              changed

@@ -7,20 +7,21 @@ import { type ChangeOutcome, changePackages, type InstallContext } from "../../p
 import { skillPackages } from "../../packages/lock-project.ts";
 import type { Preview } from "../../packages/preview.ts";
 import type { TreeRequest } from "../../packages/resolve-tree.ts";
+import { type GitSource, parseGitSource } from "../../packages/sources/git-source.ts";
 import { listDirectDependencies, readManifest } from "../../skills/store/package-skills.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
 import { describePreview } from "../describe.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { recoveredText } from "../open-host.ts";
-import { type PackageScopeOptions, withPackages } from "../package-context.ts";
+import { withPackages } from "../package-context.ts";
 import { addBundled, isBundledName } from "../scaffold/copy-skill.ts";
 import { visibleLine } from "../terminal-style.ts";
+import { addCopies, type CopyCommandOptions } from "./copy-skills.ts";
 import { reportDrift, totals } from "./lock.ts";
 
-export interface ChangeCommandOptions extends PackageScopeOptions {
-  readonly yes?: boolean;
+export interface ChangeCommandOptions extends CopyCommandOptions {
   readonly exact?: boolean;
   readonly latest?: boolean;
 }
@@ -35,7 +36,11 @@ export async function changeCommand(
   options: ChangeCommandOptions,
 ): Promise<number> {
   const { out } = context;
-  if (command === "add" && names.some(isBundledName)) return addBundled(context, names, options);
+  if (command === "add") {
+    if (names.some(isBundledName)) return addBundled(context, names, options);
+    const sources = gitSources(names, options);
+    if (sources !== undefined) return addCopies(context, sources, options);
+  }
   return withPackages(context, options, async (packages) => {
     const request = toRequest(command, names, options, context, packages);
     if (request === undefined) {
@@ -60,6 +65,24 @@ export async function changeCommand(
     });
     return report(context, outcome, packages);
   });
+}
+
+/** Undefined: the names are those of packages. */
+function gitSources(names: readonly string[], { skill, exact }: ChangeCommandOptions): readonly GitSource[] | undefined {
+  const sources = names.map(parseGitSource);
+  const found = sources.filter((source) => source !== undefined);
+  if (found.length === 0) {
+    if (skill !== undefined) throw usageError("--skill chooses skills of a Git repository. A package is added with all of its skills.");
+    return undefined;
+  }
+  if (found.length < sources.length) {
+    const other = names[sources.indexOf(undefined)];
+    throw usageError(
+      `${other} is not a Git repository, and packages and repositories cannot be added by the same command. Run it once for each.`,
+    );
+  }
+  if (exact === true) throw usageError("--exact is for packages. The lock file has the exact commit of a Git repository in any case.");
+  return found;
 }
 
 const nothingDone = { changed: false, packages: [], dependencies: [], removed: [] };

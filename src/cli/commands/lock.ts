@@ -2,7 +2,7 @@ import { counted } from "../../base/text.ts";
 import { compareLocks, countsOf, type VerifyOutcome, verifyProject } from "../../packages/compare-locks.ts";
 import { type InstallContext, waitingText } from "../../packages/install.ts";
 import { lockFileName, readLock, writeLock } from "../../packages/lock-file.ts";
-import { lockProject } from "../../packages/lock-project.ts";
+import { lockProject, sourcesOf } from "../../packages/lock-project.ts";
 import { claimProject } from "../../packages/package-project.ts";
 import type { CommandContext } from "../command-context.ts";
 import { describeDrift } from "../describe.ts";
@@ -31,7 +31,12 @@ async function writeDown(context: CommandContext, packages: InstallContext, opti
   const { folder } = packages.project;
   const before = readLock(folder);
   // With --run everything is read again, because running modules may reveal more.
-  const after = await lockProject(folder, { ...packages, before: options.run === true ? undefined : before, onRead: progress(context) });
+  const after = await lockProject(folder, {
+    ...packages,
+    before: options.run === true ? undefined : before,
+    sources: sourcesOf(before),
+    onRead: progress(context),
+  });
   await writeLock(folder, after);
   const changes = compareLocks(before ?? { packages: {}, skills: {} }, after);
   const counts = countsOf(after);

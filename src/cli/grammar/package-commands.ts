@@ -3,6 +3,7 @@ import type { ChangeCommandOptions } from "../commands/change-packages.ts";
 import type { PackCommandOptions, PublishCommandOptions } from "../commands/pack.ts";
 import type { PackageScopeOptions } from "../package-context.ts";
 import type { Choose } from "./choose.ts";
+import { collect } from "./option-values.ts";
 
 /** The commands for skills in npm packages. Their modules are loaded when a command runs. */
 export function addPackageCommands(program: Command, choose: Choose): void {
@@ -19,12 +20,15 @@ function addChangeCommands(program: Command, choose: Choose): void {
     choose(name, async (context) => (await import("../commands/change-packages.ts")).changeCommand(context, name, names, options));
   program
     .command("add")
-    .summary("install skills from npm packages or folders")
-    .description("Installs skills from npm packages or folders. Shows what they contain first; install scripts never run.")
-    .argument(
-      "<package...>",
-      "a package name with or without a version, a tarball, a package folder, or skillhost:<name> for a copy of a bundled skill",
+    .summary("install skills from npm packages, Git repositories or folders")
+    .description(
+      "Installs skills from npm packages or folders, or copies them from Git repositories. Shows what they contain first; nothing of them runs.",
     )
+    .argument(
+      "<source...>",
+      "a package name with or without a version, a tarball, a package folder, a Git repository (owner/repo[/path][@ref] or a Git URL), or skillhost:<name> for a copy of a bundled skill",
+    )
+    .option("--skill <name>", 'skill of a Git repository, or "*" for all; repeatable (default: asks, or all)', collect)
     .option(...user)
     .option("-E, --exact", "pin this exact version")
     .option(...yes)

@@ -42,12 +42,24 @@ export async function writeTrusted(
   files: ScaffoldFiles,
   made: string = folder,
 ): Promise<readonly string[]> {
-  const { consent } = context;
-  const isEmpty = withheldCode(context) === undefined && !isTooWide(consent.folder) && isInside(consent.folder, folder);
+  const trusted = planTrust(context, folder) ?? made;
   const written = writeScaffold(folder, files);
-  const trusted = isEmpty ? consent.folder : made;
-  if (!consent.trust.allows(trusted)) await trustFolderIn(trustFileIn(skillhostHome()), trusted);
+  await trustMade(context, trusted);
   return written;
+}
+
+/** The project, if it contains no other code that would run than a folder that is about to be written. */
+export function planTrust(context: CommandContext, folder: string): string | undefined {
+  const { consent } = context;
+  const { skills: _, ...options } = context.options;
+  // Without --skills: the folder that is named for one command is not all that later commands run.
+  const isEmpty = withheldCode({ ...context, options }) === undefined && !isTooWide(consent.folder) && isInside(consent.folder, folder);
+  return isEmpty ? consent.folder : undefined;
+}
+
+/** Trusts a folder that the user has agreed to, unless it is trusted already. */
+export async function trustMade({ consent }: CommandContext, folder: string): Promise<void> {
+  if (!consent.trust.allows(folder)) await trustFolderIn(trustFileIn(skillhostHome()), folder);
 }
 
 /**
