@@ -56,7 +56,7 @@ export function toAnthropicTools(session: Session): AnthropicTools {
         ({ name, description, parameters }): AnthropicTool => ({
           name,
           ...(description && { description }),
-          input_schema: { ...encodeParameters(parameters), type: "object" },
+          input_schema: { ...encodeParameters(parameters, "anthropic"), type: "object" },
         }),
       );
     },

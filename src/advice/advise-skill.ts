@@ -12,6 +12,7 @@ import { readToolJson } from "../skills/load/read-skill.ts";
 import { moduleExtensions, type ToolEntry } from "../skills/load/tool-entries.ts";
 import { advisePaths, adviseWrites, mentions } from "./advise-files.ts";
 import { adviseLeaks, adviseNetwork, adviseResults } from "./advise-handlers.ts";
+import type { ToolPlaces } from "./advise-targets.ts";
 import { adviseCommand, adviseTool, type JsonPlace, knownFromJson, knownFromModule } from "./known-tool.ts";
 
 /** The content of one entry file of a skill. */
@@ -40,6 +41,24 @@ export function adviseSkill(entries: readonly AdvisedEntry[], parse: Parse): rea
       ...adviseCode(modules, handlersOf(tool, entry, parse)),
     ];
   });
+}
+
+/** Where the tools of a skill's entries are written, as far as that is known without running them. */
+export function placesOf(entries: readonly AdvisedEntry[], parse: Parse): ToolPlaces {
+  const known = entries.flatMap(({ entry }) => {
+    if (entry.kind !== "module") {
+      const json = readJsonTool(entry);
+      return json === undefined ? [] : [knownFromJson(json.tool, json.place)];
+    }
+    const module = parse(entry.file);
+    return module === undefined ? [] : findTools(module).flatMap((tool) => knownFromModule(module, tool, false) ?? []);
+  });
+  return new Map(
+    known.map(({ definition, schema }) => [
+      definition.name,
+      { file: definition.file, start: schema?.position ?? definition.position("name") },
+    ]),
+  );
 }
 
 function adviseModuleTools(module: ModuleSource): readonly Diagnostic[] {

@@ -5,6 +5,7 @@ import { withLint } from "../formats/skills/lint-skill-document.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import type { ModuleLoader } from "../io/module-loader/module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import type { SchemaTarget } from "../models/schema-rules.ts";
 import { loadSkill, type Staged } from "../skills/load/load-skill.ts";
 import { createModuleRunner } from "../skills/load/stage-tool.ts";
 import { listToolEntries, moduleExtensions } from "../skills/load/tool-entries.ts";
@@ -12,7 +13,8 @@ import { type ConflictRules, resolveOverrides } from "../skills/resolve-override
 import type { LoadedFolder, RootListing } from "../skills/skill.ts";
 import { FolderListing } from "../skills/store/folder-listing.ts";
 import { discoverRoot } from "../skills/store/skill-roots.ts";
-import { adviseSkill, isOwnModule } from "./advise-skill.ts";
+import { type AdvisedEntry, adviseSkill, isOwnModule, placesOf } from "./advise-skill.ts";
+import { adviseTargets } from "./advise-targets.ts";
 import { lintSkillFolder } from "./lint-skill-folder.ts";
 import { createPythonInspector, createStaticRunner, type InspectPython } from "./static-runner.ts";
 
@@ -32,6 +34,8 @@ export interface CheckOptions {
   readonly importTimeout?: number;
   /** Parses tools in Python. Absent: the configuration has no runner for them. */
   readonly inspectPython?: InspectPython | undefined;
+  /** Compares the tools with what these APIs take. */
+  readonly targets?: readonly SchemaTarget[];
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: ConflictRules;
   readonly signal: AbortSignal;
@@ -104,7 +108,10 @@ async function checkSkill(folder: string, options: CheckOptions): Promise<Checke
   const skill = staged.kind === "ready" ? staged.generation.skill : undefined;
   const own = staged.kind === "ready" ? staged.generation.diagnostics : staged.diagnostics;
   const name = skill?.name ?? basename(folder);
-  const advice = staged.kind === "ready" ? advise(folder, staged, parse) : [];
+  const entries = staged.kind === "ready" ? advisedEntries(folder, staged) : [];
+  const tools = (skill?.tools ?? []).map(({ definition, origin }) => ({ definition, file: origin.file }));
+  const { targets = [] } = options;
+  const advice = [...adviseSkill(entries, parse), ...(targets.length === 0 ? [] : adviseTargets(tools, placesOf(entries, parse), targets))];
   const modules =
     staged.kind === "ready"
       ? staged.generation.units.flatMap((unit) => [...unit.files].filter((file) => isOwnModule(file) || isPython(file)))
@@ -128,19 +135,14 @@ function isPython(file: string): boolean {
   return file.endsWith(".py");
 }
 
-function advise(
-  folder: string,
-  { generation }: Extract<Staged, { kind: "ready" }>,
-  parse: (file: string) => ModuleSource | undefined,
-): readonly Diagnostic[] {
+function advisedEntries(folder: string, { generation }: Extract<Staged, { kind: "ready" }>): readonly AdvisedEntry[] {
   const { manifest, manifestFile } = generation.text;
   const files = new Map(generation.units.map((unit) => [unit.key, unit.files]));
   const { entries } = listToolEntries(folder, manifest ?? {}, moduleExtensions, manifestFile);
-  const advised = entries.flatMap((entry) => {
+  return entries.flatMap((entry) => {
     const own = files.get(entry.key);
     return own ? [{ entry, files: own }] : [];
   });
-  return adviseSkill(advised, parse);
 }
 
 /** Parses each file once, for all its tools. */

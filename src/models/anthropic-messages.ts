@@ -199,7 +199,12 @@ function encodeDocument({ mimeType, data, title, isCited = false }: DocumentPart
 }
 
 function encodeTool({ name, description, parameters, strict }: ModelTool): Block {
-  return { name, description: description || undefined, input_schema: encodeParameters(parameters), strict };
+  return {
+    name,
+    description: description || undefined,
+    input_schema: encodeParameters(parameters, "anthropic"),
+    strict,
+  };
 }
 
 function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {

@@ -52,7 +52,7 @@ function encodeChatRequest(model: string, request: ModelRequest, isStream: boole
     model,
     messages: encodeMessages(request.messages),
     // Endpoints reject an empty list, and a choice without a list.
-    tools: tools.length === 0 ? undefined : tools.map(encodeTool),
+    tools: tools.length === 0 ? undefined : tools.map((tool) => encodeTool(tool, model)),
     tool_choice: tools.length === 0 ? undefined : encodeToolChoice(request.toolChoice),
     temperature: dialect.canSetTemperature ? request.temperature : undefined,
     [dialect.maxTokensField]: request.maxOutputTokens,
@@ -136,8 +136,10 @@ function encodePictures({ toolCallId, images = [] }: ToolMessage): readonly unkn
   return parts.map(encodePart);
 }
 
-function encodeTool({ name, description, parameters, strict }: ModelTool): unknown {
-  return { type: "function", function: { name, description, parameters: encodeParameters(parameters), strict } };
+function encodeTool({ name, description, parameters, strict }: ModelTool, model: string): unknown {
+  // Google's endpoint for this protocol converts tools to those of Gemini, with the limits of its API.
+  const target = /gemini/i.test(model) ? "gemini" : "openai";
+  return { type: "function", function: { name, description, parameters: encodeParameters(parameters, target), strict } };
 }
 
 function encodeToolChoice(choice: ModelRequest["toolChoice"]): unknown {

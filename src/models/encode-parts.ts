@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { isRecord } from "../base/json.ts";
 import type { JsonSchema } from "../tools/tool.ts";
+import { fitSchema } from "./fit-schema.ts";
 import type { DocumentPart, ImagePart, ModelToolCall } from "./model.ts";
+import type { SchemaTarget } from "./schema-rules.ts";
 
 /**
  * The JSON text of a request body, without lone surrogates, which some servers cannot read. `JSON.stringify` writes them as escapes
@@ -44,37 +45,12 @@ export function imageNote(mimeType: string): string {
   return `(An image of type ${mimeType.slice(0, 100)}, which this model does not support.)`;
 }
 
-const combinators = ["anyOf", "oneOf", "allOf"];
-const refusedOnTop = [...combinators, "enum", "not"];
-
 /**
- * A parameter schema that endpoints accept: an object with properties, without a top-level union. One schema with such a union
- * makes endpoints refuse all tools of a request; the call still validates against the original schema.
+ * A parameter schema in the form that an API accepts. The call still validates against the original schema. With `strict` the schema is not
+ * changed further: the caller wrote it for that, and the API names what it does not enforce.
  */
-export function encodeParameters(parameters: JsonSchema | undefined): JsonSchema {
-  if (parameters === undefined) return { type: "object", properties: {} };
-  const known = encodedParameters.get(parameters) ?? encodeSchema(parameters);
-  encodedParameters.set(parameters, known);
-  return known;
-}
-
-/** Each request has the tools of the one before. */
-const encodedParameters = new WeakMap<JsonSchema, JsonSchema>();
-
-function encodeSchema(parameters: JsonSchema): JsonSchema {
-  const { type, properties } = parameters;
-  if (type === "object" && isRecord(properties) && !refusedOnTop.some((word) => Object.hasOwn(parameters, word))) return parameters;
-  const rest = Object.entries(parameters).filter(([word]) => !refusedOnTop.includes(word));
-  return { ...Object.fromEntries(rest), type: "object", properties: { ...propertiesOfChoices(parameters), ...recordOf(properties) } };
-}
-
-function propertiesOfChoices(parameters: JsonSchema): Record<string, unknown> {
-  const choices = combinators.flatMap((word) => (Array.isArray(parameters[word]) ? (parameters[word] as readonly unknown[]) : []));
-  return Object.assign({}, ...choices.filter(isRecord).map((choice) => recordOf(choice["properties"])));
-}
-
-function recordOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(value) ? value : {};
+export function encodeParameters(parameters: JsonSchema | undefined, target: SchemaTarget = "openai"): JsonSchema {
+  return fitSchema(parameters, target).schema;
 }
 
 /** The id itself if the endpoint accepts it, else a deterministic unique replacement. */

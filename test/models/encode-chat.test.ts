@@ -122,6 +122,30 @@ test("a request describes tools, and one without parameters takes an object with
   expect(body).not.toHaveProperty("tool_choice");
 });
 
+test("a model of Gemini gets tools with the keywords of its API", async () => {
+  const parameters = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: { size: { type: ["integer", "null"], exclusiveMinimum: 0 }, tags: { type: "array" } },
+    additionalProperties: false,
+  };
+  const { url, requests } = await endpoint(() => chatAnswer({ content: "ok" }));
+  const tools = [{ name: "make", parameters }];
+  await ask(modelAt(url, { model: "gemini-2.5-pro" }), { ...hello, tools });
+  await ask(modelAt(url), { ...hello, tools });
+  const [gemini, other] = requests.map(
+    ({ body }) => (body as { tools: { function: { parameters: unknown } }[] }).tools[0]?.function.parameters,
+  );
+  expect(gemini).toEqual({
+    type: "object",
+    properties: {
+      size: { type: "integer", nullable: true, description: "(exclusiveMinimum: 0)" },
+      tags: { type: "array", items: { type: "string" } },
+    },
+  });
+  expect(other).toEqual({ ...parameters, properties: { ...parameters.properties, tags: { type: "array", items: {} } } });
+});
+
 test("a chat request has a tool choice only beside tools", async () => {
   const tools = [{ name: "f" }];
   expect((await sent({ tools, toolChoice: "required" })).tool_choice).toBe("required");

@@ -8,12 +8,14 @@ import { packageVersion } from "../../base/package-root.ts";
 import { counted } from "../../base/text.ts";
 import { type ResolvedHostOptions, resolveHostOptions } from "../../host/host-options.ts";
 import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
+import { type SchemaTarget, schemaTargets } from "../../models/schema-rules.ts";
 import { importBundled, pythonPlugin } from "../../plugin-host/bundled.ts";
 import type { Bundle } from "../../plugin-host/bundles/bundle.ts";
 import { hasManifest, isBundleFolder, loadBundle } from "../../plugin-host/bundles/load-bundle.ts";
 import { entryOf, type ReadMarketplace, readMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
 import { providedModules } from "../../skills/load/tool-module.ts";
 import { fixedPart } from "../../skills/store/skill-roots.ts";
+import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { deeperSkillsIn, named } from "../describe.ts";
 import { toHostOptions } from "../open-host.ts";
@@ -24,14 +26,17 @@ interface CheckCommandOptions {
   readonly strict?: boolean;
   /** Also loads modules, which runs their code. */
   readonly run?: boolean;
+  /** Names of APIs, separated by commas. */
+  readonly target?: readonly string[];
 }
 
 /** Checks skills; runs their code only with `run`. The exit code is 1 for errors, with `strict` also for warnings. */
 export async function check(
   given: CommandContext,
   directories: readonly string[],
-  { strict = false, run: runs = false }: CheckCommandOptions,
+  { strict = false, run: runs = false, target = [] }: CheckCommandOptions,
 ): Promise<number> {
+  const targets = readTargets(target);
   const context = runs ? await requireConsent(given, { directories }) : given;
   const { io, out } = context;
   const options = resolveHostOptions(toHostOptions(context, directories, false));
@@ -50,6 +55,7 @@ export async function check(
       strict,
       runs,
       inspectPython: await pythonInspector(context),
+      targets,
       disabledSkills,
       conflicts,
       signal: io.signal,
@@ -80,6 +86,13 @@ export async function check(
   } finally {
     loader[Symbol.dispose]();
   }
+}
+
+function readTargets(given: readonly string[]): readonly SchemaTarget[] {
+  const names = given.flatMap((names) => names.split(",")).map((name) => name.trim());
+  const bad = names.find((name) => !(schemaTargets as readonly string[]).includes(name));
+  if (bad !== undefined) throw usageError(`--target ${JSON.stringify(bad)}: the targets are ${schemaTargets.join(", ")}.`);
+  return [...new Set(names)] as readonly SchemaTarget[];
 }
 
 /** Parses Python if the configuration names the plugin that runs it. The plugin's own configuration is ignored. */

@@ -31,7 +31,8 @@ export function addInspectCommands(program: Command, choose: Choose): void {
     .argument("[dir...]", "skill folders, or folders that contain them")
     .option("--strict", "check SKILL.md against the specification, and fail on warnings")
     .option("--run", "also load the modules, which runs their code")
-    .action((directories: string[], options: { strict?: boolean; run?: boolean }) =>
+    .option("--target <names>", "compare tools with what model APIs take: openai, anthropic, gemini; repeatable", collect)
+    .action((directories: string[], options: { strict?: boolean; run?: boolean; target?: string[] }) =>
       choose("check", async (context) => (await import("../commands/check.ts")).check(context, directories, options)),
     );
 }
