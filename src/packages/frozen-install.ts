@@ -10,11 +10,15 @@ import { filesOf, lockProject, sourcesOf } from "./lock-project.ts";
 import { claimProject } from "./package-project.ts";
 import { previewTree } from "./preview.ts";
 import { fitsMachine, lockedPaths, type WantedPackage } from "./resolve-tree.ts";
+import { placeSkills } from "./sources/place-skills.ts";
+import { stageMissingSkills } from "./sources/restore-skills.ts";
 import { type StagedPackage, stagedFolder, stagePackages } from "./stage-packages.ts";
 
 export interface FrozenOutcome extends VerifyOutcome {
   /** The installed packages, as `name@version`. */
   readonly installed: readonly string[];
+  /** The folders of copied skills that were missing and have been fetched, relative to the project. */
+  readonly copied: readonly string[];
 }
 
 /**
@@ -27,24 +31,49 @@ export async function installFrozen(context: InstallContext): Promise<FrozenOutc
   const lock = needLock(project.folder);
   const claim = await claimProject(project, { signal, onWait: () => onProgress(waitingText) });
   try {
-    return await install(lock, context);
+    return await installWithCopies(lock, context);
   } finally {
     claim[Symbol.dispose]();
   }
 }
 
+/** The copied skills take their places first, because the result is compared with the lock as a whole. */
+async function installWithCopies(lock: PackagesLock, context: InstallContext): Promise<FrozenOutcome> {
+  const { folder } = context.project;
+  const staging = await openStaging(folder);
+  try {
+    const { placements, drift } = await stageMissingSkills(lock, context, staging);
+    if (drift.length > 0) return { drift, ...nothing, ...countsOf(lock) };
+    let outcome: FrozenOutcome | undefined;
+    const run = async (): Promise<void> => {
+      outcome = await install(lock, context);
+      if (outcome.drift.length > 0) throw new Drifted(outcome.drift);
+    };
+    await placeSkills(staging, placements, run).catch((error: unknown) => {
+      // The copied skills have been taken away again.
+      if (!(error instanceof Drifted)) throw error;
+    });
+    const copied = outcome!.drift.length > 0 ? [] : placements.map((placed) => relative(folder, placed.folder).replaceAll("\\", "/"));
+    return { ...outcome!, copied };
+  } finally {
+    if (existsSync(staging.folder)) await closeStaging(staging);
+  }
+}
+
+const nothing = { installed: [], copied: [] };
+
 async function install(lock: PackagesLock, context: InstallContext): Promise<FrozenOutcome> {
   const { project, signal, onProgress } = context;
   const { folder } = project;
   const drift = [...manifestDrift(folder), ...lockDrift(folder, lock)];
-  if (drift.length > 0) return { drift, installed: [], ...countsOf(lock) };
+  if (drift.length > 0) return { drift, ...nothing, ...countsOf(lock) };
   const missing = wantedPackages(folder).filter((wanted) => !isThere(folder, wanted));
   const staging = await openStaging(folder);
   try {
     const staged = await stagePackages(missing, staging, { npm: context.npm, signal, onStaged: progressOf(onProgress) });
     const used = usedPackages(readManifest(folder));
     const stagedDrift = staged.flatMap((each) => driftOfStaged(each, lock, used));
-    if (stagedDrift.length > 0) return { drift: stagedDrift, installed: [], ...countsOf(lock) };
+    if (stagedDrift.length > 0) return { drift: stagedDrift, ...nothing, ...countsOf(lock) };
     const tree = { wanted: missing, missing, surplus: [], save: async () => {} };
     const preview = await previewTree(tree, staged, {
       project: context.project.folder,
@@ -84,10 +113,10 @@ async function commit(
       if (drift.length > 0) throw new Drifted(drift);
       await linkBins(folder, missing, context);
     });
-    return { drift: [], installed: missing.map(({ name, version }) => `${name}@${version}`), ...countsOf(lock) };
+    return { ...nothing, drift: [], installed: missing.map(({ name, version }) => `${name}@${version}`), ...countsOf(lock) };
   } catch (error) {
     // The commit has been rolled back.
-    if (error instanceof Drifted) return { drift: error.drift, installed: [], ...countsOf(lock) };
+    if (error instanceof Drifted) return { drift: error.drift, ...nothing, ...countsOf(lock) };
     throw error;
   }
 }

@@ -56,8 +56,8 @@ test("--help lists the commands", async () => {
     Install and publish:
       add <source...>        install skills from npm packages, Git repositories or
                              folders
-      remove <package...>    uninstall skill packages
-      update [package...]    install newer versions, and show how their tools
+      remove <name...>       uninstall skill packages and copied skills
+      update [name...]       install newer versions, and show how their tools
                              changed
       lock                   record the versions, files and tools of all skills
       verify                 compare all skill files with skillhost-lock.json

@@ -12,13 +12,13 @@ import { listDirectDependencies, readManifest } from "../../skills/store/package
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { describePreview } from "../describe.ts";
+import { describePreview, named } from "../describe.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { recoveredText } from "../open-host.ts";
 import { withPackages } from "../package-context.ts";
 import { addBundled, isBundledName } from "../scaffold/copy-skill.ts";
 import { visibleLine } from "../terminal-style.ts";
-import { addCopies, type CopyCommandOptions } from "./copy-skills.ts";
+import { addCopies, type CopiesChange, type CopyCommandOptions, changeCopies, noCopies } from "./copy-skills.ts";
 import { reportDrift, totals } from "./lock.ts";
 
 export interface ChangeCommandOptions extends CopyCommandOptions {
@@ -42,9 +42,17 @@ export async function changeCommand(
     if (sources !== undefined) return addCopies(context, sources, options);
   }
   return withPackages(context, options, async (packages) => {
-    const request = toRequest(command, names, options, context, packages);
+    const copies = command === "add" ? noCopies : await changeCopies(context, packages, { command, names, options });
+    if (copies.exitCode !== undefined) return copies.exitCode;
+    const request = toRequest(
+      command,
+      names.filter((name) => !copies.names.includes(name)),
+      options,
+      context,
+      packages,
+    );
     if (request === undefined) {
-      out.envelope({ ok: true, data: nothingDone, diagnostics: [] });
+      out.envelope({ ok: true, data: { ...nothingDone, ...copies.data }, diagnostics: copies.diagnostics });
       if (!out.isJson) out.line("No installed package contains skills.");
       return 0;
     }
@@ -63,7 +71,7 @@ export async function changeCommand(
         return confirm(context, { question: "Install it?", otherwise: "Review it, then run again with --yes to install it.", whole });
       },
     });
-    return report(context, outcome, packages);
+    return report(context, outcome, packages, copies);
   });
 }
 
@@ -132,23 +140,28 @@ function unknown(name: string, known: readonly string[]): CliError {
   return new CliError("PACKAGE_UNKNOWN", `"${name}" is not an installed dependency of this project.${didYouMean(name, known)}`, 1);
 }
 
-function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: InstallContext): number {
+function report({ out }: CommandContext, outcome: ChangeOutcome, { project }: InstallContext, copies: CopiesChange): number {
   if (outcome.recovered.length > 0) {
     out.note(recoveredText(outcome.recovered));
   }
   if (outcome.kind === "unchanged") {
-    out.envelope({ ok: true, data: nothingDone, diagnostics: [] });
+    out.envelope({ ok: true, data: { ...nothingDone, ...copies.data }, diagnostics: copies.diagnostics });
     if (!out.isJson) out.line("Already up to date.");
     return 0;
   }
   const { preview, diagnostics } = outcome;
   if (outcome.kind === "declined") {
     const error = { code: "NOT_AGREED", message: "Nothing was installed." };
-    if (out.isJson) out.envelope({ ok: false, data: { changed: false, ...preview }, diagnostics, error });
+    if (out.isJson) out.envelope({ ok: false, data: { changed: false, ...preview, ...copies.data }, diagnostics, error });
     else out.complain(error.message);
     return 1;
   }
-  if (out.isJson) out.envelope({ ok: true, data: { changed: true, folder: project.folder, ...preview }, diagnostics });
+  if (out.isJson)
+    out.envelope({
+      ok: true,
+      data: { ...copies.data, changed: true, folder: project.folder, ...preview },
+      diagnostics: [...copies.diagnostics, ...diagnostics],
+    });
   else for (const line of done(preview)) out.line(line);
   out.note(
     `Written: ${["package.json", "package-lock.json", "skillhost-lock.json"].map((file) => out.path(join(project.folder, file))).join(", ")}.`,
@@ -169,7 +182,11 @@ function done({ packages, dependencies, removed }: Preview): readonly string[] {
 /** Installs exactly what the lock files state. Any difference prevents the installation, with exit code 1. */
 export async function ci(context: CommandContext): Promise<number> {
   const outcome = await withPackages(context, {}, installFrozen);
-  const { installed } = outcome;
-  const what = installed.length === 0 ? "Nothing had to be installed" : `Installed ${installed.length} of package-lock.json`;
-  return reportDrift(context, outcome, `${what}. ${totals(outcome)} verified against skillhost-lock.json.`, { installed });
+  const { installed, copied } = outcome;
+  const done = [
+    ...(installed.length > 0 ? [`Installed ${installed.length} of package-lock.json.`] : []),
+    ...(copied.length > 0 ? [`Copied ${named(copied)}.`] : []),
+  ];
+  const what = done.length === 0 ? "Nothing had to be installed." : done.join(" ");
+  return reportDrift(context, outcome, `${what} ${totals(outcome)} verified against skillhost-lock.json.`, { installed, copied });
 }

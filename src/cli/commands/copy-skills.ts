@@ -3,15 +3,17 @@ import { join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { counted } from "../../base/text.ts";
 import type { InstallContext } from "../../packages/install.ts";
-import { lockFileName } from "../../packages/lock-file.ts";
+import { lockFileName, readLock } from "../../packages/lock-file.ts";
+import { skillPackages } from "../../packages/lock-project.ts";
 import { folderName } from "../../packages/sources/find-skills.ts";
 import { addGitSkills, listed } from "../../packages/sources/git-skills.ts";
 import type { GitSource } from "../../packages/sources/git-source.ts";
 import type { PreviewedSource, SkillsOutcome } from "../../packages/sources/install-skills.ts";
+import { copiedSkills, copiesNamed, removeSkills, updateSkills } from "../../packages/sources/update-skills.ts";
 import { isPattern } from "../../skills/load/skill-path.ts";
 import { resolveRoot } from "../../skills/store/skill-roots.ts";
 import { skillhostHome } from "../../trust/trust-policy.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
 import { describeSources } from "../describe-sources.ts";
@@ -54,6 +56,76 @@ function folderForSkills(context: CommandContext, { user }: CopyCommandOptions):
     throw new CliError("SKILLS_PATTERN", `${into} is a pattern, so skills cannot be copied into it. Name a folder with --skills.`, 1);
   assertOwnPlace(context, into);
   return into;
+}
+
+export interface CopiesChange {
+  /** The names that are copied skills, so that no package is meant. */
+  readonly names: readonly string[];
+  /** The command is complete. Absent: it continues with packages. */
+  readonly exitCode?: number;
+  /** The result so far. */
+  readonly data: object;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export const noCopies: CopiesChange = { names: [], data: {}, diagnostics: [] };
+
+interface ChangeRequest {
+  readonly command: "remove" | "update";
+  readonly names: readonly string[];
+  readonly options: CopyCommandOptions;
+}
+
+/** The part of `remove` and `update` that concerns copied skills. */
+export async function changeCopies(context: CommandContext, packages: InstallContext, request: ChangeRequest): Promise<CopiesChange> {
+  const { command, names, options } = request;
+  const lock = readLock(packages.project.folder);
+  const known = names.filter((name) => copiesNamed(name, lock).length > 0);
+  const copies = names.length === 0 ? copiedSkills(lock) : known.flatMap((name) => copiesNamed(name, lock));
+  const paths = [...new Set(copies.map(({ path }) => path))];
+  if (paths.length === 0) return noCopies;
+  if (command === "remove") {
+    if (known.length < names.length)
+      throw usageError("Copied skills and packages cannot be removed by the same command. Run it once for each.");
+    await removeSkills({ context: packages, paths, isForced: options.yes === true });
+    return { ...noCopies, names: known, exitCode: reportRemoved(context, paths, packages) };
+  }
+  return { ...(await updateCopies(context, packages, { ...request, paths })), names: known };
+}
+
+function reportRemoved({ out }: CommandContext, paths: readonly string[], { project: { folder } }: InstallContext): number {
+  out.envelope({ ok: true, data: { changed: true, folder, packages: [], dependencies: [], removed: paths }, diagnostics: [] });
+  if (!out.isJson) out.line(`Removed ${paths.map((path) => out.path(join(folder, path))).join(", ")}.`);
+  out.note(`Written: ${out.path(join(folder, lockFileName))}.`);
+  return 0;
+}
+
+async function updateCopies(
+  context: CommandContext,
+  packages: InstallContext,
+  { names, options, paths }: ChangeRequest & { readonly paths: readonly string[] },
+): Promise<CopiesChange> {
+  const { folder } = packages.project;
+  const { trust } = context.consent;
+  // A new folder at the same path is not the one that was trusted, so the consent to the change has to renew that.
+  const trusted = paths.map((path) => join(folder, path)).filter((path) => trust.allows(path));
+  const outcome = await updateSkills({
+    context: packages,
+    paths,
+    confirm: (preview, diagnostics) => confirmCopies(context, preview, { diagnostics, yes: options.yes === true }),
+  });
+  if (outcome.kind === "done") for (const path of trusted) await trustMade(context, path);
+  // Packages follow if none or some of the names are theirs.
+  const hasPackages =
+    names.length === 0 ? skillPackages(folder).some(({ installed }) => !installed.isLink) : copiesOf(names, packages).length < names.length;
+  if (outcome.kind === "declined" || !hasPackages) return { ...noCopies, exitCode: reportCopies(context, outcome, packages) };
+  printCopies(context, outcome, packages);
+  return { names: [], data: { changed: outcome.kind === "done", sources: outcome.sources }, diagnostics: outcome.diagnostics };
+}
+
+function copiesOf(names: readonly string[], { project }: InstallContext): readonly string[] {
+  const lock = readLock(project.folder);
+  return names.filter((name) => copiesNamed(name, lock).length > 0);
 }
 
 /** The whole project is trusted if it had no other code, otherwise only what was copied. */
@@ -126,22 +198,32 @@ async function confirmCopies(context: CommandContext, preview: readonly Previewe
   return confirm(context, { question: "Install it?", otherwise: "Review it, then run again with --yes to install it.", whole });
 }
 
-function reportCopies({ out }: CommandContext, outcome: SkillsOutcome, { project }: InstallContext): number {
+function reportCopies(context: CommandContext, outcome: SkillsOutcome, packages: InstallContext): number {
+  const { out } = context;
   const { kind, sources, diagnostics } = outcome;
+  const { folder } = packages.project;
   if (kind === "declined") {
     const error = { code: "NOT_AGREED", message: "Nothing was installed." };
-    if (out.isJson) out.envelope({ ok: false, data: { changed: false, folder: project.folder, sources }, diagnostics, error });
+    if (out.isJson) out.envelope({ ok: false, data: { changed: false, folder, sources }, diagnostics, error });
     else out.complain(error.message);
     return 1;
   }
-  out.envelope({ ok: true, data: { changed: kind === "done", folder: project.folder, sources }, diagnostics });
-  if (out.isJson) return 0;
-  const skills = sources.flatMap((source) => source.skills);
-  if (kind === "unchanged") out.line("Already up to date.");
-  for (const { state, path } of skills) {
-    const full = out.path(join(project.folder, path));
-    if (state !== "same") out.line(`${state === "new" ? "Added" : "Updated"} ${full}.`);
-  }
-  if (kind === "done") out.note(`Written: ${out.path(join(project.folder, lockFileName))}.`);
+  out.envelope({ ok: true, data: { changed: kind === "done", folder, sources }, diagnostics });
+  printCopies(context, outcome, packages);
   return 0;
+}
+
+function printCopies(
+  { out }: CommandContext,
+  { kind, sources, diagnostics }: SkillsOutcome,
+  { project: { folder } }: InstallContext,
+): void {
+  if (out.isJson) return;
+  // The others were shown before the question.
+  for (const diagnostic of diagnostics) if (diagnostic.code === "GIT_SKILL_GONE") out.line(out.diagnostic(diagnostic));
+  if (kind === "unchanged") out.line("Already up to date.");
+  for (const { state, path } of sources.flatMap(({ skills }) => skills)) {
+    if (state !== "same") out.line(`${state === "new" ? "Added" : "Updated"} ${out.path(join(folder, path))}.`);
+  }
+  if (kind === "done") out.note(`Written: ${out.path(join(folder, lockFileName))}.`);
 }

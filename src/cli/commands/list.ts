@@ -2,9 +2,11 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { counted } from "../../base/text.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
 import { resolveHostOptions } from "../../host/host-options.ts";
+import type { LockedSource } from "../../packages/lock-file.ts";
 import { approveAll } from "../../tools/tool.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
+import { readCopies, sourceWords } from "../copied-skills.ts";
 import { deeperSkillsIn, type ListedServer, permissionLines, printPlugin, serverHeading, skillHeading, withFiles } from "../describe.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
@@ -20,10 +22,17 @@ export function list(context: CommandContext): Promise<number> {
     const tools = session.listTools();
     // Lists the files of the skills, so that a folder with too many is reported.
     session.listResources();
-    const { skills, plugins } = host;
+    const copies = readCopies(context.io.cwd);
+    const skills = host.skills.map((skill) => ({ ...skill, ...sourceOf(skill, copies.sources) }));
+    const { plugins } = host;
     // The host reads the configured servers again and may report the same diagnostics.
     const diagnostics: readonly Diagnostic[] = [
-      ...new Map([...configured.diagnostics, ...host.diagnostics].map((diagnostic) => [JSON.stringify(diagnostic), diagnostic])).values(),
+      ...new Map(
+        [...configured.diagnostics, ...host.diagnostics, ...copies.diagnostics].map((diagnostic) => [
+          JSON.stringify(diagnostic),
+          diagnostic,
+        ]),
+      ).values(),
     ];
     if (out.isJson) {
       out.envelope({ ok: true, data: { skills, tools, servers, plugins }, diagnostics });
@@ -33,6 +42,7 @@ export function list(context: CommandContext): Promise<number> {
       const { style } = out;
       out.line(skillHeading(skill, out));
       if (skill.description !== "") out.line(`  ${visibleLine(shortened(skill.description))}`);
+      if (skill.source !== undefined) out.line(`  ${style.dim("from")}     ${sourceWords(skill.source)}`);
       if (skill.state !== "active") out.line(`  ${style.dim("because")} ${visibleLine(skill.rule)}`);
       if (skill.tools.length > 0) out.line(`  ${style.dim("tools")}    ${skill.tools.map(visibleLine).join(", ")}`);
       for (const line of permissionLines(skill.permissions)) out.line(`  ${style.yellow(line)}`);
@@ -55,6 +65,12 @@ export function list(context: CommandContext): Promise<number> {
     }
     return 0;
   });
+}
+
+/** Where a copied skill came from. */
+function sourceOf({ folder }: SkillInfo, sources: ReadonlyMap<string, LockedSource>): { readonly source?: LockedSource } {
+  const source = sources.get(folder);
+  return source === undefined ? {} : { source };
 }
 
 function printServers(servers: readonly ListedServer[], diagnostics: readonly Diagnostic[], out: Output): void {

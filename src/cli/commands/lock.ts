@@ -1,9 +1,10 @@
 import { counted } from "../../base/text.ts";
-import { compareLocks, countsOf, type VerifyOutcome, verifyProject } from "../../packages/compare-locks.ts";
+import { compareLocks, countsOf, needLock, type VerifyOutcome, verifyProject } from "../../packages/compare-locks.ts";
 import { type InstallContext, waitingText } from "../../packages/install.ts";
 import { lockFileName, readLock, writeLock } from "../../packages/lock-file.ts";
 import { lockProject, sourcesOf } from "../../packages/lock-project.ts";
 import { claimProject } from "../../packages/package-project.ts";
+import { findRemoteDrift } from "../../packages/sources/remote-drift.ts";
 import type { CommandContext } from "../command-context.ts";
 import { describeDrift } from "../describe.ts";
 import { settleFolder } from "../open-host.ts";
@@ -49,12 +50,19 @@ async function writeDown(context: CommandContext, packages: InstallContext, opti
   return 0;
 }
 
+export interface VerifyOptions extends PackageOptions {
+  /** Also asks the repositories of copied skills what their refs name now. */
+  readonly remote?: boolean;
+}
+
 /** Compares the project with the lock file. The exit code is 1 when anything differs. */
-export async function verify(context: CommandContext, options: PackageOptions): Promise<number> {
+export async function verify(context: CommandContext, options: VerifyOptions): Promise<number> {
   const outcome = await withPackages(context, options, async (packages) => {
     const { folder } = packages.project;
     await settleFolder(folder, context);
-    return verifyProject(folder, { ...packages, runs: options.run === true, onRead: progress(context) });
+    const found = await verifyProject(folder, { ...packages, runs: options.run === true, onRead: progress(context) });
+    if (options.remote !== true) return found;
+    return { ...found, drift: [...found.drift, ...(await findRemoteDrift(needLock(folder), packages.signal))] };
   });
   return reportDrift(context, outcome, `${totals(outcome)} verified against skillhost-lock.json.`, {});
 }

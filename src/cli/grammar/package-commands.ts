@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { ChangeCommandOptions } from "../commands/change-packages.ts";
+import type { VerifyOptions } from "../commands/lock.ts";
 import type { PackCommandOptions, PublishCommandOptions } from "../commands/pack.ts";
 import type { PackageScopeOptions } from "../package-context.ts";
 import type { Choose } from "./choose.ts";
@@ -35,16 +36,16 @@ function addChangeCommands(program: Command, choose: Choose): void {
     .action((names: string[], options: ChangeCommandOptions) => change("add", names, options));
   program
     .command("remove")
-    .description("uninstall skill packages")
-    .argument("<package...>", "package names")
+    .description("uninstall skill packages and copied skills")
+    .argument("<name...>", "names of packages, or of skills from Git repositories")
     .option(...user)
     .option(...yes)
     .action((names: string[], options: ChangeCommandOptions) => change("remove", names, options));
   program
     .command("update")
     .description("install newer versions, and show how their tools changed")
-    .argument("[package...]", "package names (default: all that contain skills)")
-    .option("--latest", "newest versions, ignoring the ranges in package.json")
+    .argument("[name...]", "names of packages, or of skills from Git repositories (default: all)")
+    .option("--latest", "of packages: newest versions, ignoring the ranges in package.json")
     .option(...user)
     .option(...yes)
     .action((names: string[], options: ChangeCommandOptions) => change("update", names, options));
@@ -68,8 +69,9 @@ function addLockCommands(program: Command, choose: Choose): void {
     .command("verify")
     .description("compare all skill files with skillhost-lock.json")
     .option("--run", "also run the modules that compute their tools, and compare those")
+    .option("--remote", "also report branches and tags of Git repositories that have moved")
     .option(...user)
-    .action((options: PackageScopeOptions & { run?: boolean }) =>
+    .action((options: VerifyOptions) =>
       choose(
         "verify",
         async (context) => (await import("../commands/lock.ts")).verify(context, options),

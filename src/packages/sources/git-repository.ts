@@ -39,9 +39,7 @@ interface FetchOptions {
  * @throws HostError `GIT_MISSING`, `GIT_FETCH`, `GIT_REF`, `GIT_SIZE`.
  */
 export async function fetchRepository(source: GitSource, { folder, signal, limits = gitLimits }: FetchOptions): Promise<GitRepository> {
-  await mkdir(folder, { recursive: true });
-  const made = await runGit(folder, ["init", "--quiet", "--bare", "--template=", folder], signal);
-  if (made.code !== 0) throw failed(source, made.stderr);
+  await initRepository(folder, signal);
   const { ref = "HEAD" } = source;
   const shallow = await fetchInto(folder, source, ["--depth=1", "--", source.url, ref], { signal, limits });
   // Servers may refuse a commit that no branch or tag names, and know no abbreviated ones.
@@ -56,6 +54,24 @@ export async function fetchRepository(source: GitSource, { folder, signal, limit
   if (resolved.code !== 0 || !isCommit(commit)) throw noSuchRef(source);
   const head = shallow === undefined ? await readFile(join(folder, "FETCH_HEAD"), "utf8") : "";
   return new GitRepository(folder, { commit, isTag: /^\S+\t[^\t]*\ttag '/.test(head), limits });
+}
+
+/** Makes an empty bare repository. @throws HostError `GIT_MISSING`, `GIT_FETCH`. */
+export async function initRepository(folder: string, signal: AbortSignal): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const { code, stderr } = await runGit(folder, ["init", "--quiet", "--bare", "--template=", folder], signal);
+  if (code !== 0) throw new HostError("GIT_FETCH", `git could not make a repository in ${folder}: ${stderr}`);
+}
+
+/** The commit that a ref of a repository names now. Undefined: it has no such branch or tag. @throws HostError `GIT_FETCH` */
+export async function findRemoteCommit(folder: string, source: GitSource, signal: AbortSignal): Promise<string | undefined> {
+  const { url, ref = "HEAD" } = source;
+  const { code, stdout, stderr } = await runGit(folder, ["ls-remote", "--quiet", "--", url, ref, `${ref}^{}`], signal);
+  if (code !== 0) throw failed(source, stderr);
+  const found = new Map(stdout.split("\n").map((line) => [line.split("\t")[1], line.split("\t")[0]]));
+  // In git's order. "^{}": the commit of an annotated tag.
+  const names = [ref, `refs/${ref}`, `refs/tags/${ref}`, `refs/heads/${ref}`].flatMap((name) => [`${name}^{}`, name]);
+  return names.map((name) => found.get(name)).find((commit) => commit !== undefined);
 }
 
 /** Returns what git reported if it failed. */

@@ -35,7 +35,7 @@ export async function addGitSkills(options: AddSkillsOptions): Promise<SkillsOut
 }
 
 /** Runs `use` with a staging folder, while no other process changes the project's packages. */
-async function withStaging<T>(context: InstallContext, use: (staging: Staging) => Promise<T>): Promise<T> {
+export async function withStaging<T>(context: InstallContext, use: (staging: Staging) => Promise<T>): Promise<T> {
   const { project, signal, onProgress } = context;
   const claim = await claimProject(project, { signal, manager: "any", onWait: () => onProgress(waitingText) });
   try {

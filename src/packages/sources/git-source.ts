@@ -99,8 +99,17 @@ function decoded(text: string | undefined): string | undefined {
 
 /** @throws HostError `GIT_SOURCE` */
 function checked(given: string, source: GitSource): GitSource {
+  assertFetchable(source, given);
+  return source;
+}
+
+/**
+ * Refuses a source that must not be fetched. Those in a lock file come with the project.
+ * @throws HostError `GIT_SOURCE`
+ */
+export function assertFetchable(source: GitSource, given: string = source.url): void {
   const fault = faultOf(source);
-  if (fault === undefined) return source;
+  if (fault === undefined) return;
   // The text is not repeated, because an address may contain a password.
   const shown = /:\/\/[^/]*@/.test(given) ? "This address" : JSON.stringify(given);
   throw new HostError("GIT_SOURCE", `${shown} cannot be fetched with git: ${fault}`);

@@ -89,7 +89,7 @@ export async function installSkills(staged: readonly StagedSource[], options: In
 }
 
 /** Writes the lock file of a project whose copied skills are these. */
-async function writeSources(
+export async function writeSources(
   { project: { folder }, reader, signal, roots }: InstallContext,
   before: PackagesLock | undefined,
   sources: Readonly<Record<string, LockedSource>>,
@@ -187,7 +187,7 @@ function changesOf(known: LockedLocalSkill, { name, tools, permissions }: Previe
  * The place may come from a lock file, which comes with the project.
  * @throws HostError `PATH_OUTSIDE`
  */
-function assertPlace(target: string, path: string, { project }: Pick<InstallContext, "project">): void {
+export function assertPlace(target: string, path: string, { project }: Pick<InstallContext, "project">): void {
   const home = project.scope === "user" ? join(dirname(project.folder), "skills") : project.folder;
   const inner = relative(home, target).split(sep).join("/");
   const fault = new EntryRules(tarballLimits).faultOfName(inner);

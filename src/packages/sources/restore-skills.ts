@@ -1,0 +1,62 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { HostError } from "../../base/errors.ts";
+import type { Staging } from "../commit.ts";
+import { compareFiles, type Drift } from "../compare-locks.ts";
+import type { InstallContext } from "../install.ts";
+import type { PackagesLock } from "../lock-file.ts";
+import { filesOf } from "../lock-project.ts";
+import { fetchRepository } from "./git-repository.ts";
+import { assertFetchable } from "./git-source.ts";
+import { assertPlace } from "./install-skills.ts";
+import type { Placement } from "./place-skills.ts";
+import { stageGitSkills } from "./stage-git-skills.ts";
+import { type CopiedSkill, copiedSkills } from "./update-skills.ts";
+
+interface Restored {
+  readonly placements: readonly Placement[];
+  /** What the sources have instead of the locked files. */
+  readonly drift: readonly Drift[];
+}
+
+/**
+ * Fetches the copied skills of a lock file whose folders are missing, each at its locked commit, and compares them with the lock.
+ * @throws HostError `GIT_…`, `PATH_OUTSIDE`, `PACKAGE_REFUSED`.
+ */
+export async function stageMissingSkills(lock: PackagesLock, context: InstallContext, staging: Staging): Promise<Restored> {
+  const { project } = context;
+  const missing = copiedSkills(lock).filter(({ path }) => !existsSync(join(project.folder, path)));
+  const placements: Placement[] = [];
+  const drift: Drift[] = [];
+  for (const [index, copy] of missing.entries()) {
+    const target = join(project.folder, copy.path);
+    assertPlace(target, copy.path, context);
+    const staged = await stageLocked(copy, context, join(staging.folder, `restored-${index}`));
+    drift.push(...compareFiles(copy.path, lock.skills[copy.path]!.files, filesOf(staged)));
+    await judge(copy, staged, context);
+    placements.push({ staged, folder: target });
+  }
+  return { placements, drift };
+}
+
+async function stageLocked({ source }: CopiedSkill, { signal, onProgress }: InstallContext, folder: string): Promise<string> {
+  assertFetchable(source);
+  const { url, commit, path } = source;
+  onProgress(`Fetching ${url}…`);
+  const wanted = { url, ...(commit !== undefined && { ref: commit }) };
+  const repository = await fetchRepository(wanted, { folder: `${folder}.git`, signal });
+  const entries = await repository.list(path, signal);
+  const [staged] = await stageGitSkills(repository, wanted, { entries, skills: [path ?? ""], folder, signal });
+  return staged!.folder;
+}
+
+async function judge(
+  { path, source }: CopiedSkill,
+  folder: string,
+  { reader, signal, judge: decide, project }: InstallContext,
+): Promise<void> {
+  const skills = [{ path, folder, ...(await reader.read(folder, signal)) }];
+  const about = { name: source.url, version: source.commit ?? "", files: 0, bytes: 0, hasScripts: false, changes: [], skills };
+  const error = (await decide(about, project.scope)).find(({ severity }) => severity === "error");
+  if (error !== undefined) throw new HostError("PACKAGE_REFUSED", `Nothing was installed from ${source.url}: ${error.message}`);
+}
