@@ -19,3 +19,4 @@ export {
 export { type DefinedTool, defineTool, type ToolHandler, type ToolLike, type ToolOptions } from "./tools/define/define-tool.ts";
 export * from "./tools/host-services.ts";
 export type { CallResult, JsonSchema, PermissionRequest, Tool, ToolContext, ToolInvocation, ToolResult } from "./tools/tool.ts";
+export * from "./tools/tool-signatures.ts";

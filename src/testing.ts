@@ -10,8 +10,8 @@ import type { HostOptions } from "./host/host-options.ts";
 import type { Session } from "./session/session.ts";
 import type { SessionOptions } from "./session/session-config.ts";
 import type { SkillsChange } from "./skills/skill.ts";
-import type { ToolResult } from "./tools/tool.ts";
-import { approveAll } from "./tools/tool.ts";
+import { approveAll, type CallResult } from "./tools/tool.ts";
+import type { CallArguments, ToolData, ToolName } from "./tools/tool-signatures.ts";
 
 /** A skill folder made for a test, in a temporary directory of its own. */
 export interface TempSkill extends Disposable {
@@ -56,7 +56,7 @@ export interface TestHost extends AsyncDisposable {
   readonly host: Host;
   readonly session: Session;
   /** Calls a tool through the whole pipeline. */
-  call(tool: string, args?: unknown): Promise<ToolResult>;
+  call<Name extends ToolName>(tool: Name, ...args: CallArguments<Name>): Promise<CallResult<ToolData<Name>>>;
   /**
    * Does something to the files and settles with the next change that the host reports because of it. Rejects when none
    * comes within `timeout` milliseconds (5,000 when absent).
@@ -95,7 +95,8 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
   return {
     host,
     session,
-    call: (tool, args = {}) => session.callTool(tool, args),
+    call: <Name extends ToolName>(tool: Name, ...[args]: CallArguments<Name>) =>
+      session.callTool(tool as string, args ?? {}) as Promise<CallResult<ToolData<Name>>>,
     change: (edit, { timeout = 5000, until = () => true } = {}) => nextChange(host, edit, timeout, until),
     close,
     [Symbol.asyncDispose]: close,

@@ -22,6 +22,7 @@ import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 import type { CallResult } from "../tools/tool.ts";
+import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
 import { createFileApprovals } from "../trust/approvals.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
@@ -177,6 +178,7 @@ class SkillHost implements Host {
     return this.#sessions.create(options, opening);
   }
 
+  callTool<Name extends ToolName>(name: Name, ...rest: CallParameters<Name, HostCallOptions>): Promise<CallResult<ToolData<Name>>>;
   async callTool(name: string, args?: unknown, options: HostCallOptions = {}): Promise<CallResult> {
     this.#assertOpen();
     const { allow, signal, onProgress, ...given } = readFields(options, "options of a call", "HOST_CALL", callReaders);

@@ -8,6 +8,7 @@ import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import type { SkillPackage, SkillPrompt, SkillsChange } from "../skills/skill.ts";
 import type { CallResult } from "../tools/tool.ts";
+import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
 import type { Explanation } from "./explain.ts";
@@ -107,7 +108,7 @@ export interface Host extends AsyncDisposable {
    * @throws HostError `HOST_CALL` for an option that is unknown or of the wrong type; `PERMISSION_RULE`, `HOST_CLOSED`; the signal's
    * reason when it fires before the call begins.
    */
-  callTool(name: string, args?: unknown, options?: HostCallOptions): Promise<CallResult>;
+  callTool<Name extends ToolName>(name: Name, ...rest: CallParameters<Name, HostCallOptions>): Promise<CallResult<ToolData<Name>>>;
   /**
    * Resumes a session with its history and its former options, except those in `changes`. Functions and tools of the program are
    * not stored, so pass them again; nor are options that may contain a secret, such as `provider`, except by the host that had the

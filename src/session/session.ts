@@ -5,6 +5,7 @@ import type { Completion, PromptDefinition, PromptResult } from "../tools/prompt
 import type { ResourceContents, ResourceDefinition, ResourceTemplateDefinition } from "../tools/resource.ts";
 import type { CallResult, ToolDefinition } from "../tools/tool.ts";
 import { toCallResult } from "../tools/tool-result.ts";
+import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SubAgents } from "./agents/sub-agents.ts";
 import { findToolName } from "./calls/call-pipeline.ts";
@@ -139,6 +140,7 @@ export class Session implements AsyncDisposable {
    * nothing has yet waits a while for MCP servers that are still starting.
    * @throws HostError `SESSION_CLOSED`; what goes wrong with the call itself is a result.
    */
+  callTool<Name extends ToolName>(name: Name, ...rest: CallParameters<Name, CallOptions>): Promise<CallResult<ToolData<Name>>>;
   async callTool(name: string, args?: unknown, options: CallOptions = {}): Promise<CallResult> {
     this.#runtime.assertOpen();
     const { toolCallId = randomUUID(), signal } = options;

@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { ProcessLimits } from "../io/process/confine-process.ts";
 import type { CallerContext, HostServices } from "./host-services.ts";
+import type { ToolArguments, ToolData, ToolName } from "./tool-signatures.ts";
 
 /** A JSON Schema document (draft 2020-12 unless it says otherwise). */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -207,7 +208,7 @@ export interface ToolContext {
   /** The limits of this call's program that enforce the rules of the session. @internal */
   readonly limits?: ProcessLimits | undefined;
   /** Calls another tool of the session by name or `server/tool`, through every gate. Never rejects for a failure of that tool. */
-  callTool(ref: string, args: unknown): Promise<CallResult>;
+  callTool<Name extends ToolName>(ref: Name, args: ToolArguments<Name>): Promise<CallResult<ToolData<Name>>>;
   /** Reports progress and restarts the deadline. */
   progress(update: Progress): void;
   /**
@@ -256,17 +257,17 @@ export interface ToolResult {
 }
 
 /** A result as the caller of a tool gets it: the same data, and short ways to what programs read. */
-export interface CallResult extends ToolResult {
+export interface CallResult<Answer = unknown> extends ToolResult {
   /** Whether the call succeeded. Not an own key, as the other two. */
   readonly ok: boolean;
   /** What the model reads: the answer, or why there is none. */
   readonly text: string;
   /**
-   * The answer as data: the structured content of an MCP tool, else the text read as JSON. The type is what the caller expects; it
-   * is not checked.
+   * The answer as data: the structured content of an MCP tool, else the text read as JSON. The type is what the caller expects, or what
+   * `ToolSignatures` declares; it is not checked.
    * @throws HostError `RESULT_FAILED` when the call did not succeed, `RESULT_NOT_JSON` when the text is not JSON.
    */
-  json<Value = unknown>(): Value;
+  json<Value = Answer>(): Value;
 }
 
 /** The outcome of validation: the value to run with (defaults applied), or the issues. */

@@ -55,7 +55,7 @@ async function open(
   const session = await kit.host.createSession({ ...options.session, onPermissionRequest, persist: false });
   await session.ready();
   const codes = kit.host.diagnostics.filter(({ severity }) => severity !== "info").map(({ code }) => code);
-  return { ...kit, session, call: (name, args) => session.callTool(name, args), asked, folder, codes };
+  return { ...kit, session, call: (name: string, args?: unknown) => session.callTool(name, args), asked, folder, codes };
 }
 
 const json = (name: string, handler: object, more: object = {}): string =>

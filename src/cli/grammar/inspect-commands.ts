@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { TypesOptions } from "../commands/types.ts";
 import type { Choose } from "./choose.ts";
 import { collect } from "./option-values.ts";
 
@@ -24,6 +25,15 @@ export function addInspectCommands(program: Command, choose: Choose): void {
     .option("--schema", "print the JSON Schemas instead of the TypeScript form")
     .action((name: string, options: { schema?: boolean }) =>
       choose("show", async (context) => (await import("../commands/show.ts")).show(context, name, options)),
+    );
+  program
+    .command("types")
+    .summary("write TypeScript declarations of all tools")
+    .description("Writes TypeScript declarations of all tools, so that the names, arguments and results of calls in programs are checked.")
+    .option("--out <file>", "the file to write (default: skillhost-env.d.ts)")
+    .option("--watch", "write it again after each change")
+    .action((options: TypesOptions) =>
+      choose("types", async (context) => (await import("../commands/types.ts")).types(context, options), {}),
     );
   program
     .command("check")

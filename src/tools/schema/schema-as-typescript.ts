@@ -22,23 +22,39 @@ const lineWidth = 100;
  * @internal Exported for tests.
  */
 export function schemaAsTypeScript(schema: unknown): TypeScriptForm {
-  const printer = new Printer();
+  const printer = new SchemaPrinter();
   return { type: printer.print(schema), declarations: printer.declarations };
 }
 
 /** A tool as a TypeScript signature with its description, after the types that it names. */
 export function toolAsTypeScript({ name, description, parameters, outputSchema }: ToolDefinition): string {
-  const printer = new Printer();
-  const args = parameters === undefined ? noProperties : printer.print(parameters);
-  const result = outputSchema === undefined ? "unknown" : printer.print(outputSchema);
+  const printer = new SchemaPrinter();
+  const { args, result } = signatureParts({ parameters, outputSchema }, printer);
   const called = isIdentifier(name) ? name : literal(name);
   const signature = `${called}(${args === noProperties ? "" : `args: ${args}`}): ${result};`;
-  return [...printer.declarations, `${comment({ description }, "")}${signature}`].join("\n");
+  return [...printer.declarations, `${textComment(description, "")}${signature}`].join("\n");
+}
+
+/** The types of what a tool takes and returns. `depth`: how deep the place of the text is indented. */
+export function signatureParts(
+  { parameters, outputSchema }: { readonly parameters?: unknown; readonly outputSchema?: unknown },
+  printer: SchemaPrinter,
+  depth = 0,
+): { readonly args: string; readonly result: string } {
+  return {
+    args: parameters === undefined ? noProperties : printer.print(parameters, depth),
+    result: outputSchema === undefined ? "unknown" : printer.print(outputSchema, depth),
+  };
+}
+
+/** A description as a comment, with the line break. Empty if there is none. */
+export function textComment(description: string | undefined, indent: string): string {
+  return comment({ description }, indent);
 }
 
 const noProperties = "{ [name: string]: never }";
 
-function isIdentifier(name: string): boolean {
+export function isIdentifier(name: string): boolean {
   return /^[A-Za-z_$][\w$]*$/.test(name);
 }
 
@@ -51,7 +67,7 @@ interface Printed {
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Prints schemas whose named types have different names. */
-class Printer {
+export class SchemaPrinter {
   readonly declarations: string[] = [];
   /** The names of the schemas that references lead to. */
   readonly #names = new Map<object, string>();
@@ -60,9 +76,10 @@ class Printer {
   #nodes = 0;
   #nesting = 0;
 
-  print(schema: unknown): string {
+  print(schema: unknown, depth = 0): string {
     this.#index = new SchemaIndex(schema);
-    return this.#print(schema, 0).text;
+    this.#nodes = 0;
+    return this.#print(schema, depth).text;
   }
 
   #print(schema: unknown, depth: number): Printed {
@@ -224,7 +241,7 @@ function arrayOf(item: Printed): string {
 }
 
 /** JSON is also the syntax of TypeScript's literal types. */
-function literal(value: unknown): string {
+export function literal(value: unknown): string {
   return JSON.stringify(value) ?? "unknown";
 }
 
