@@ -44,6 +44,7 @@ const inlined = [
   "get-tsconfig",
   "htmlparser2",
   "jose",
+  "jsonc-parser",
   "picomatch",
   "pkce-challenge",
   "re2js",
@@ -107,6 +108,8 @@ async function bundle() {
   const building = await rolldown({
     platform: "node",
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
+    // Its CommonJS form hides its imports from bundlers.
+    resolve: { alias: { "jsonc-parser": join(root, "node_modules/jsonc-parser/lib/esm/main.js") } },
     external: (id) => isPackage(id) && !inlined.includes(packageOf(id)),
     treeshake: { moduleSideEffects: hasSideEffects },
     plugins: [lazyPackages(), requiredFiles(), sharedSdkFiles()],

@@ -4,6 +4,7 @@ import { packageVersion } from "../base/package-root.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
 import type { Shell } from "./completion-scripts.ts";
 import type { Choose } from "./grammar/choose.ts";
+import { addConnectCommands } from "./grammar/connect-commands.ts";
 import { addInspectCommands } from "./grammar/inspect-commands.ts";
 import { collect } from "./grammar/option-values.ts";
 import { addPackageCommands } from "./grammar/package-commands.ts";
@@ -70,11 +71,12 @@ Examples:
   skillhost init                         a project with a skill and a test
   skillhost dev                          loads the skills, and each save at once
   skillhost call get_weather --city Oslo
-  skillhost mcp                          serves them to Claude, VS Code and others`,
+  skillhost connect claude-code          serves them to Claude Code; so for VS Code and others`,
     )
     .addHelpText("after", "\nTo serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.");
   addScaffoldCommands(program, choose);
   addServerCommands(program, choose);
+  addConnectCommands(program, choose);
   addRunCommands(program, choose);
   addInspectCommands(program, choose);
   addDoctorCommand(program, choose);
@@ -87,7 +89,7 @@ Examples:
 
 const helpGroups: Readonly<Record<string, readonly string[]>> = {
   "Write and use skills:": ["init", "dev", "new", "list", "show", "explain", "check", "types", "call", "run", "agent"],
-  "Serve and connect:": ["mcp", "approve", "login", "logout", "doctor"],
+  "Serve and connect:": ["connect", "disconnect", "mcp", "approve", "login", "logout", "doctor"],
   "Install and publish:": ["add", "remove", "update", "lock", "verify", "ci", "pack", "publish"],
   "Trust:": ["trust", "sign", "keys"],
   "More:": ["completion"],

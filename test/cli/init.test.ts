@@ -76,7 +76,7 @@ test.for(["typescript", "json", "python", "instructions"] as const)(
 
 test("init asks on a terminal, and --yes takes the defaults", async () => {
   using place = workplace();
-  const answers = ["release-notes", "4"];
+  const answers = ["release-notes", "4", "cursor, vscode"];
   const questions: string[] = [];
   const answer = (question: string): string => {
     questions.push(question);
@@ -89,7 +89,13 @@ test("init asks on a terminal, and --yes takes the defaults", async () => {
     expect.stringMatching(
       /^What is it\?\n {2}1\. typescript: .*\n {2}2\. json: .*\n {2}3\. python: .*\n {2}4\. instructions: .*\n\[1\]: $/,
     ),
+    "Connect MCP clients (claude-code, claude-desktop, vscode, cursor, codex, gemini, windsurf, zed) [none]: ",
   ]);
+  expect(json(place.at(".cursor/mcp.json"))).toHaveProperty(
+    "mcpServers.skillhost.args",
+    expect.arrayContaining([place.at("skillhost.json")]),
+  );
+  expect(json(place.at(".vscode/mcp.json"))).toHaveProperty("servers.skillhost");
   expect(readdirSync(place.at("skills/release-notes"))).toEqual(["SKILL.md", "skill.json", "test"]);
   expect((await runCli(["init", "other", "--yes"], { cwd: place.path, isTTY: true, answer: () => expect.unreachable() })).code).toBe(0);
   expect(existsSync(place.at("other/skills/hello/tools/hello.ts"))).toBe(true);
@@ -97,6 +103,7 @@ test("init asks on a terminal, and --yes takes the defaults", async () => {
 
 test.each([
   [["Bad Name", "1"], "is not a valid skill name"],
+  [["good-name", "1", "cursr"], 'Did you mean "cursor"?'],
   [["good-name", "5"], '"5" is not one of typescript, json, python, instructions'],
 ])("init writes nothing after the answers %j", async (answers, said) => {
   using place = workplace();

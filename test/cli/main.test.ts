@@ -52,6 +52,9 @@ test("--help lists the commands", async () => {
                              changed since they were approved, and approve them
       login <server>         sign in to a remote MCP server
       logout <server>        sign out of a remote MCP server
+      connect <client>       serve the skills to an MCP client on this machine
+      disconnect <client>    remove the entry from the configuration of an MCP
+                             client
       doctor                 find problems of this machine and configuration
 
     Install and publish:
@@ -81,7 +84,7 @@ test("--help lists the commands", async () => {
       skillhost init                         a project with a skill and a test
       skillhost dev                          loads the skills, and each save at once
       skillhost call get_weather --city Oslo
-      skillhost mcp                          serves them to Claude, VS Code and others
+      skillhost connect claude-code          serves them to Claude Code; so for VS Code and others
 
     To serve Copilot SDK clients as their runtime: skillhost --headless --stdio, or --headless --port <n>.
     "

@@ -23,6 +23,7 @@ import {
 } from "../check-server.ts";
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
+import { findConnectedClients } from "../connect/connected-clients.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { withheldCode } from "../project-consent.ts";
@@ -48,7 +49,8 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
   const resolved = resolveHostOptions(toHostOptions(context, [], false));
   const machine = await readMachine(resolved.roots);
   const found = [...checkMachine(machine), ...checkFolders(foldersOf(resolved))];
-  const servers = await checkServers(context, host, resolved, timeout);
+  const clients = findConnectedClients(context);
+  const servers = await checkServers(context, host, resolved, clients.servers, timeout);
   const configured = readConfiguredServers(context).diagnostics;
   const withheld = withheldCode(context);
   const skills = summarize(host);
@@ -58,6 +60,7 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
     ...skillFindings(host),
     ...pluginFindings(host),
     ...configured,
+    ...clients.diagnostics,
     ...ofOtherServers(host, configured),
     ...servers.flatMap(({ findings }) => findings),
     ...(await checkTrust(host, resolved, timeout, context.io.signal)),
@@ -110,9 +113,10 @@ async function checkServers(
   context: CommandContext,
   host: Host,
   resolved: ResolvedHostOptions,
+  clients: readonly GatheredServer[],
   timeout: number,
 ): Promise<DoctorReport["servers"]> {
-  const gathered = gatherServers(context, host);
+  const gathered = [...gatherServers(context, host), ...clients];
   if (gathered.length === 0) return [];
   const { io, log } = context;
   using connector = openConnector(resolved);

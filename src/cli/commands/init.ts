@@ -10,17 +10,24 @@ import { isTooWide, trustFileIn, trustFolderIn } from "../../trust/trust-file.ts
 import { skillhostHome } from "../../trust/trust-policy.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
+import { loadConfig } from "../config.ts";
 import { asker } from "../confirm.ts";
+import { mcpClients } from "../connect/mcp-clients.ts";
+import { didYouMean } from "../did-you-mean.ts";
+import { readConsent } from "../project-consent.ts";
 import { extendManifest, packageManifest, projectFiles, projectSkillSchema } from "../scaffold/project-template.ts";
 import { type SkillKind, skillFiles, skillKinds } from "../scaffold/skill-template.ts";
 import { type ScaffoldFiles, writeScaffold, writeTrusted } from "../scaffold/write-scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
+import { writeConnection } from "./connect.ts";
 import { checkSkillName } from "./new.ts";
 
 export interface InitOptions {
   readonly name?: string;
   readonly skill?: string;
   readonly kind?: SkillKind;
+  /** The clients to connect. */
+  readonly connect?: readonly string[];
   readonly yes?: boolean;
 }
 
@@ -34,7 +41,7 @@ export async function init(context: CommandContext, folder: string | undefined, 
   const isNew = isEmptyOrAbsent(project);
   const manifestFile = join(project, "package.json");
   const manifest = readManifest(manifestFile);
-  const { skill, kind } = await choose(context, options);
+  const { skill, kind, clients } = await choose(context, options);
   const skillFolder = join(project, "skills", skill);
   if (existsSync(skillFolder)) {
     const message = `${skillFolder} already exists, so nothing was written. Choose another name with --skill.`;
@@ -53,17 +60,19 @@ export async function init(context: CommandContext, folder: string | undefined, 
   const written = isNew ? await writeNewProject(project, skillFolder, files) : await addToProject(context, project, skillFolder, files);
   if (extended !== undefined) await replaceManifest(manifestFile, extended);
   const changed = extended === undefined ? [] : [manifestFile];
+  const connected = await connectClients(context, project, clients);
   const next = nextSteps(context, project, skillFolder, kind, kept);
   if (out.isJson) {
     out.envelope({
       ok: true,
-      data: { folder: project, files: written, changed, kept: kept.map((file) => join(project, file)), next },
+      data: { folder: project, files: written, changed: [...changed, ...connected], kept: kept.map((file) => join(project, file)), next },
       diagnostics: [],
     });
     return 0;
   }
   for (const file of written) out.line(out.path(file));
   for (const file of changed) out.line(`${out.path(file)} (changed: scripts and devDependencies)`);
+  for (const file of connected) out.line(out.path(file));
   for (const file of kept) out.note(`${out.path(join(project, file))} exists and was kept.`);
   for (const step of next) out.note(step);
   return 0;
@@ -90,9 +99,21 @@ async function addToProject(
   return written;
 }
 
+/** The files of the clients that were changed. What is written is shown by the question, or named by an option. */
+async function connectClients(context: CommandContext, project: string, clients: readonly string[]): Promise<readonly string[]> {
+  if (clients.length === 0) return [];
+  const io = { ...context.io, cwd: project };
+  const consent = { ...readConsent(io, context.options), folder: project };
+  const inside: CommandContext = { ...context, io, consent, config: loadConfig(undefined, project) };
+  const files: string[] = [];
+  for (const client of clients) files.push(...(await writeConnection(inside, client)));
+  return files;
+}
+
 interface Choices {
   readonly skill: string;
   readonly kind: SkillKind;
+  readonly clients: readonly string[];
 }
 
 const kindsInWords: Readonly<Record<SkillKind, string>> = {
@@ -103,13 +124,28 @@ const kindsInWords: Readonly<Record<SkillKind, string>> = {
 };
 
 /** What the options do not say is asked on a terminal; elsewhere, and with `--yes`, defaults are used. */
-async function choose(context: CommandContext, { skill, kind, yes = false }: InitOptions): Promise<Choices> {
+async function choose(context: CommandContext, { skill, kind, connect = [], yes = false }: InitOptions): Promise<Choices> {
+  checkClients(connect);
   if (skill !== undefined) checkSkillName(skill);
   const ask = yes || context.out.isJson ? undefined : asker(context);
-  if (ask === undefined) return { skill: skill ?? "hello", kind: kind ?? "typescript" };
+  if (ask === undefined) return { skill: skill ?? "hello", kind: kind ?? "typescript", clients: connect };
   const name = skill ?? ((await ask("Name of the first skill [hello]: ")).trim() || "hello");
   checkSkillName(name);
-  return { skill: name, kind: kind ?? readKind(await ask(kindQuestion)) };
+  const chosen = kind ?? readKind(await ask(kindQuestion));
+  const clients = connect.length > 0 ? connect : (await ask(clientQuestion)).split(/[\s,]+/).filter(Boolean);
+  checkClients(clients);
+  return { skill: name, kind: chosen, clients };
+}
+
+const clientQuestion = `Connect MCP clients (${mcpClients.map(({ name }) => name).join(", ")}) [none]: `;
+
+function checkClients(clients: readonly string[]): void {
+  const known = mcpClients.map(({ name }) => name);
+  const unknown = clients.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw usageError(
+    `"${visibleLine(unknown)}" is not one of the clients ${known.join(", ")}.${didYouMean(unknown, known)} Nothing was written.`,
+  );
 }
 
 const kindQuestion = `${["What is it?", ...skillKinds.map((kind, index) => `  ${index + 1}. ${kind}: ${kindsInWords[kind]}`)].join("\n")}\n[1]: `;

@@ -3,6 +3,7 @@ import type { InitOptions } from "../commands/init.ts";
 import type { NewSkillOptions } from "../commands/new.ts";
 import { skillKinds } from "../scaffold/skill-template.ts";
 import type { Choose } from "./choose.ts";
+import { collect } from "./option-values.ts";
 
 /** The commands that create skills, tools and plugins. */
 export function addScaffoldCommands(program: Command, choose: Choose): void {
@@ -14,6 +15,7 @@ export function addScaffoldCommands(program: Command, choose: Choose): void {
     .option("--name <name>", "name of the package (default: the folder's)")
     .option("--skill <name>", "name of the skill (default: hello)")
     .addOption(kindOption())
+    .option("--connect <client>", "also connect this MCP client; repeatable", collect)
     .option("-y, --yes", "use the defaults instead of asking")
     .action((folder: string | undefined, options: InitOptions) =>
       choose("init", async (context) => (await import("../commands/init.ts")).init(context, folder, options)),
