@@ -43,6 +43,8 @@ interface ConfigOrigin {
 /** The settings of a configuration file, with absolute paths. */
 export interface ConfiguredOptions {
   readonly skillDirectories?: readonly string[];
+  /** Set by `--skills auto`: `skillDirectories` are those that were found, and `own` those that the file names. */
+  readonly foundSkills?: { readonly own: readonly string[] | undefined };
   readonly packageSkills?: boolean | readonly string[];
   readonly plugins?: readonly (string | { readonly use: string; readonly config?: unknown })[];
   readonly disabledSkills?: readonly string[];

@@ -6,8 +6,8 @@ import { startHost } from "../host/create-host.ts";
 import type { Host } from "../host/host.ts";
 import { isLoopback } from "../io/net/connection-gate.ts";
 import { workspacePlugin } from "../plugin-host/bundled.ts";
-import type { CommandContext } from "./command-context.ts";
 import { loadConfig } from "./config.ts";
+import { withFoundSkills } from "./found-skills.ts";
 import { settlePackages, toHostOptions } from "./open-host.ts";
 import { createOutput } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
@@ -120,14 +120,14 @@ function given<K extends string, V>(key: K, value: V | undefined): { readonly [P
 export async function openHeadlessHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
   const config = loadConfig(options.config, io.cwd);
   const { skills, mcpConfig } = options;
-  const context: CommandContext = {
+  const context = withFoundSkills({
     io,
     out: createOutput(io, { json: false, quiet: true, color: false, command: "headless" }),
     options: { ...(skills.length > 0 && { skills }), ...(mcpConfig.length > 0 && { mcpConfig }), color: false },
     config,
     consent: readConsent(io, { trust: options.trusts }),
     log,
-  };
+  });
   for (const { code, message, file } of config.origin?.diagnostics ?? []) log.warning(message, { code, file });
   const withheld = withheldCode(context);
   if (withheld !== undefined) io.stderr.write(`error: ${withheld.code} ${withheld.message}\n`);

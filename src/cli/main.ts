@@ -1,6 +1,5 @@
 import { errorMessage, toError } from "../base/errors.ts";
 import { CliError, describeStrayError, exitCodeOf } from "./cli-error.ts";
-import type { CommandContext } from "./command-context.ts";
 import { createOutput, type Output } from "./output.ts";
 import type { CliIo } from "./process-io.ts";
 import { type CommandAction, parseProgramArguments } from "./program.ts";
@@ -23,17 +22,18 @@ export async function main(argv: readonly string[], io: CliIo): Promise<number> 
 }
 
 async function run(parsed: Extract<CommandAction, { kind: "command" }>, io: CliIo, out: Output): Promise<number> {
-  const [{ loadConfig }, { logChoice, openLog }, { readConsent, requireConsent }] = await Promise.all([
+  const [{ loadConfig }, { logChoice, openLog }, { readConsent, requireConsent }, { withFoundSkills }] = await Promise.all([
     import("./config.ts"),
     import("./command-log.ts"),
     import("./project-consent.ts"),
+    import("./found-skills.ts"),
   ]);
   const { options } = parsed;
   const config = loadConfig(options.config, io.cwd);
   const opened = openLog(logChoice(options, config), io);
   try {
     const consent = readConsent(io, options);
-    const context: CommandContext = { io, out, options, config, consent, log: opened.log };
+    const context = withFoundSkills({ io, out, options, config, consent, log: opened.log });
     // Neither arguments nor configuration: both may contain secrets, and the configuration may come from another author.
     opened.log.debug("A command starts.", { command: parsed.name, cwd: io.cwd });
     for (const diagnostic of config.origin?.diagnostics ?? []) out.complainOf(diagnostic);

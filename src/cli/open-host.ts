@@ -71,9 +71,16 @@ export function skillDirectories(context: CommandContext, directories: readonly 
   return namedDirectories(context, directories) ?? ["./skills"];
 }
 
+/** The skill directories, beginning with the one for new skills. */
+export function directoriesForNew(context: CommandContext): readonly string[] {
+  const all = skillDirectories(context);
+  const { foundSkills } = context.config;
+  return foundSkills === undefined ? all : [...new Set([...(foundSkills.own ?? ["./skills"]), ...all])];
+}
+
 export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {
   const { config, io, log, options } = context;
-  const { logLevel: _level, logFile: _file, serversIn: _servers, origin: _origin, trust, ...rest } = config;
+  const { logLevel: _level, logFile: _file, serversIn: _servers, origin: _origin, foundSkills: _found, trust, ...rest } = config;
   const servers = readConfiguredServers(context);
   // Typed paths are relative to where they were typed, even if the configuration sets another working directory.
   const roots = skillDirectories(context, directories).map((entry) => (entry.startsWith("~") ? entry : resolve(io.cwd, entry)));

@@ -54,7 +54,7 @@ export function createProgram(choose: Choose): Command {
     .helpOption("-h, --help", "show help")
     .commandsGroup("More:")
     .helpCommand("help [command]", "show help for a command")
-    .option("--skills <dir>", "skill folders, or folders that contain them; repeatable (default: ./skills)", collect)
+    .option("--skills <dir>", "skill folders, or folders that contain them; repeatable; auto finds them (default: ./skills)", collect)
     .option("--config <file>", "configuration file (default: the nearest skillhost.json, or package.json with a skillhost key)")
     .option("--mcp-config <file>", "file that configures MCP servers, such as .mcp.json; repeatable", collect)
     .option("--trust", "trust this project for this run, so that its code may run (default: SKILLHOST_TRUST)")

@@ -112,8 +112,8 @@ function listedProjects({ packageSkills }: ConfiguredOptions): readonly string[]
   return Array.isArray(packageSkills) ? packageSkills : undefined;
 }
 
-function namesSkills({ origin, skillDirectories }: ConfiguredOptions): boolean {
-  return origin?.isNamed === true && skillDirectories !== undefined;
+function namesSkills({ origin, skillDirectories, foundSkills }: ConfiguredOptions): boolean {
+  return origin?.isNamed === true && skillDirectories !== undefined && foundSkills === undefined;
 }
 
 async function isAgreed({ io, consent }: CommandContext, found: readonly string[]): Promise<boolean> {

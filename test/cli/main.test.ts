@@ -13,8 +13,8 @@ test("--help lists the commands", async () => {
 
     Options:
       -V, --version          print the version
-      --skills <dir>         skill folders, or folders that contain them; repeatable
-                             (default: ./skills)
+      --skills <dir>         skill folders, or folders that contain them;
+                             repeatable; auto finds them (default: ./skills)
       --config <file>        configuration file (default: the nearest
                              skillhost.json, or package.json with a skillhost key)
       --mcp-config <file>    file that configures MCP servers, such as .mcp.json;
@@ -126,8 +126,8 @@ test("the help of a command shows its usage and the global options", async () =>
 
     Global Options:
       -V, --version        print the version
-      --skills <dir>       skill folders, or folders that contain them; repeatable
-                           (default: ./skills)
+      --skills <dir>       skill folders, or folders that contain them; repeatable;
+                           auto finds them (default: ./skills)
       --config <file>      configuration file (default: the nearest skillhost.json,
                            or package.json with a skillhost key)
       --mcp-config <file>  file that configures MCP servers, such as .mcp.json;

@@ -10,6 +10,7 @@ import { approveAll } from "../../tools/tool.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext, ConfiguredOptions } from "../command-context.ts";
 import { loadConfig } from "../config.ts";
+import { withFoundSkills, withoutFoundSkills } from "../found-skills.ts";
 import { withHost } from "../open-host.ts";
 import type { CliIo } from "../process-io.ts";
 import { readConsent, requireConsent } from "../project-consent.ts";
@@ -119,7 +120,8 @@ async function connect({ io }: CommandContext, host: Host, session: Session, { s
 }
 
 /** Runs the command as if it had been started in the workspace; typed paths stay relative to the original folder. */
-function inWorkspace(context: CommandContext, given: string | undefined): CommandContext {
+function inWorkspace(found: CommandContext, given: string | undefined): CommandContext {
+  const context = withoutFoundSkills(found);
   const { io, options } = context;
   const workspace = resolve(io.cwd, given ?? ".");
   if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
@@ -128,17 +130,17 @@ function inWorkspace(context: CommandContext, given: string | undefined): Comman
   const absolute = (path: string): string => (path.startsWith("~") ? path : resolve(io.cwd, path));
   const config = given === undefined || options.config !== undefined ? context.config : loadConfig(undefined, workspace);
   const inside = Object.create(io, { cwd: { value: workspace, enumerable: true } }) as CliIo;
-  return {
+  return withFoundSkills({
     ...context,
     io: inside,
     consent: readConsent(inside, options),
     options: {
       ...options,
-      ...(options.skills && { skills: options.skills.map(absolute) }),
+      ...(options.skills && { skills: context === found ? options.skills.map(absolute) : options.skills }),
       ...(options.mcpConfig && { mcpConfig: options.mcpConfig.map(absolute) }),
     },
     config: { ...config, workingDirectory: workspace, plugins: withServer(config.plugins ?? []) },
-  };
+  });
 }
 
 function withServer(configured: NonNullable<ConfiguredOptions["plugins"]>): NonNullable<ConfiguredOptions["plugins"]> {

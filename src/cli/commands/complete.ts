@@ -12,6 +12,7 @@ import type { CommandContext, CommonOptions, ConfiguredOptions } from "../comman
 import { argumentAt, type Cursor, followWords, optionsOf, pathOf } from "../command-words.ts";
 import { loadConfig } from "../config.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
+import { withFoundSkills } from "../found-skills.ts";
 import { toHostOptions } from "../open-host.ts";
 import { createOutput } from "../output.ts";
 import type { CliIo } from "../process-io.ts";
@@ -210,7 +211,7 @@ function contextOf({ options: given }: Cursor, io: CliIo): CommandContext {
     ...(file !== undefined && { config: file }),
   };
   const out = createOutput(io, { json: false, quiet: true, color: false, command: "complete" });
-  return { io, out, options, config: readConfig(file, io.cwd), consent: readConsent(io, options), log: silentLogger };
+  return withFoundSkills({ io, out, options, config: readConfig(file, io.cwd), consent: readConsent(io, options), log: silentLogger });
 }
 
 function readConfig(file: string | undefined, cwd: string): ConfiguredOptions {

@@ -17,7 +17,7 @@ import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
 import { describeSources } from "../describe-sources.ts";
-import { skillDirectories } from "../open-host.ts";
+import { directoriesForNew } from "../open-host.ts";
 import { type PackageScopeOptions, withPackages } from "../package-context.ts";
 import { assertOwnPlace, planTrust, trustMade } from "../scaffold/write-scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
@@ -51,7 +51,7 @@ export async function addCopies(context: CommandContext, sources: readonly GitSo
 /** @throws CliError `PATH_OUTSIDE`, `SKILLS_PATTERN` */
 function folderForSkills(context: CommandContext, { user }: CopyCommandOptions): string {
   if (user === true) return join(skillhostHome(), "skills");
-  const into = resolveRoot(skillDirectories(context)[0]!, context.io.cwd);
+  const into = resolveRoot(directoriesForNew(context)[0]!, context.io.cwd);
   if (isPattern(into) && !existsSync(into))
     throw new CliError("SKILLS_PATTERN", `${into} is a pattern, so skills cannot be copied into it. Name a folder with --skills.`, 1);
   assertOwnPlace(context, into);

@@ -9,7 +9,7 @@ import { checkToolName } from "../../tools/tool.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";
-import { skillDirectories } from "../open-host.ts";
+import { directoriesForNew } from "../open-host.ts";
 import { readTemplate } from "../scaffold/copy-skill.ts";
 import { schemaPath, testHint } from "../scaffold/installed-package.ts";
 import { pluginFiles } from "../scaffold/plugin-template.ts";
@@ -98,7 +98,7 @@ function isUsed({ folder, text }: FoundSkill, tool: string): boolean {
 }
 
 function rootsOf(context: CommandContext): readonly string[] {
-  return skillDirectories(context).map((entry) => resolveRoot(entry, context.io.cwd));
+  return directoriesForNew(context).map((entry) => resolveRoot(entry, context.io.cwd));
 }
 
 function printCreated(context: CommandContext, files: readonly string[], folder: string, hints: readonly string[]): number {

@@ -7,7 +7,7 @@ import { skillhostHome } from "../../trust/trust-policy.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";
-import { skillDirectories } from "../open-host.ts";
+import { directoriesForNew } from "../open-host.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { assertOwnPlace, type ScaffoldFiles, writeTrusted } from "./write-scaffold.ts";
 
@@ -28,7 +28,7 @@ export async function addBundled(
   const { io, out } = context;
   if (!names.every(isBundledName))
     throw usageError(`Bundled skills (${prefix}<name>) and packages cannot be added by the same command. Run the command once for each.`);
-  const root = user ? join(skillhostHome(), "skills") : resolveRoot(skillDirectories(context)[0]!, io.cwd);
+  const root = user ? join(skillhostHome(), "skills") : resolveRoot(directoriesForNew(context)[0]!, io.cwd);
   const chosen = names.map((name) => findBundled(name.slice(prefix.length)));
   const folders = chosen.map((name) => join(root, name));
   const taken = folders.find(existsSync);

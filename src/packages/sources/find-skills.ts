@@ -1,4 +1,5 @@
 import { matchesWildcard } from "../../base/text.ts";
+import { clientSkillFolders } from "../../skills/store/client-skill-folders.ts";
 
 /** The folders of skills in a listing of files, by path. "" is the top of the repository. */
 interface FoundSkills {
@@ -9,7 +10,7 @@ interface FoundSkills {
 }
 
 // Where clients look for skills in a repository. "" means everywhere else.
-const places: readonly (readonly string[])[] = [["skills"], [".claude/skills", ".agents/skills", ".github/skills"], [""]];
+const places: readonly (readonly string[])[] = [["skills"], clientSkillFolders, [""]];
 
 /**
  * Finds the skills in a listing of files: the folder itself if it is one; otherwise what is below `skills`; otherwise what is in the

@@ -10,13 +10,13 @@ import { maxDocumentBytes, maxJsonBytes } from "../../../formats/text/limits.ts"
 import { confinePath } from "../../../io/confine-path.ts";
 import { readTextFile } from "../../../io/read-bounded.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
+import { clientSkillFolders } from "../../../skills/store/client-skill-folders.ts";
 import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
 import type { ServerContext } from "../context.ts";
 import type { DiscoveredConfiguration } from "./discovered-options.ts";
 
 /** The files that configure MCP servers of a project; the first server of a name wins. */
 const serverFiles = [".mcp.json", ".vscode/mcp.json", ".github/mcp.json"];
-const skillFolders = [".github/skills", ".claude/skills", ".agents/skills"];
 /** The first is the one for new agents; the first agent of a name wins. */
 export const agentFolders: readonly string[] = [".github/agents", ".claude/agents"];
 
@@ -27,7 +27,7 @@ export const agentFolders: readonly string[] = [".github/agents", ".claude/agent
 export async function discoverConfiguration(server: ServerContext, folder: string): Promise<DiscoveredConfiguration> {
   const problems: string[] = [];
   const present = (paths: readonly string[]): readonly string[] => paths.filter((path) => isPresent(folder, path, problems));
-  const skillDirectories = present(skillFolders).map((path) => join(folder, path));
+  const skillDirectories = present(clientSkillFolders).map((path) => join(folder, path));
   const [servers, agents] = [present(serverFiles), present(agentFolders)];
   if (servers.length + agents.length > 0 && !(await server.mayRun(folder))) {
     const { message } = untrustedFolder(trustRootOf(folder, folder));
