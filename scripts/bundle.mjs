@@ -21,7 +21,19 @@ const ofPlugins = Object.fromEntries(plugins.map((name) => [`plugins/${name}/plu
 const adapters = Object.fromEntries(
   ["ai-sdk", "anthropic", "langchain", "openai"].map((name) => [`adapters/${name}`, `adapters/${name}.js`]),
 );
-const entries = { index: "index.js", define: "define.js", testing: "testing.js", "cli/bin": "cli/bin.js", ...adapters, ...ofPlugins };
+/** What the processes of tests start with. */
+const ofTests = Object.fromEntries(
+  ["run-test-files", "register-test-hooks", "test-hooks"].map((name) => [`cli/test-run/${name}`, `cli/test-run/${name}.js`]),
+);
+const entries = {
+  index: "index.js",
+  define: "define.js",
+  testing: "testing.js",
+  "cli/bin": "cli/bin.js",
+  ...ofTests,
+  ...adapters,
+  ...ofPlugins,
+};
 
 /**
  * Packages that become part of dist/, with all that they import: users install and read far fewer files. Those with native code stay
@@ -70,6 +82,7 @@ const files = [
   { name: "define", of: ["define.js"] },
   { name: "library", of: ["index.js"] },
   { name: "command-line", of: ["cli/process-io.js", "cli/main.js", "cli/config.js", "cli/command-log.js", "cli/project-consent.js"] },
+  { name: "test-hooks", of: ["cli/test-run/test-hooks.js"] },
   { name: "host", of: ["host/create-host.js", "cli/commands/call.js", "cli/commands/list.js"] },
 ];
 

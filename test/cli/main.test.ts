@@ -42,6 +42,7 @@ test("--help lists the commands", async () => {
                              what it overrides
       show <name>            show what a tool takes and returns, or what a skill
                              contains
+      test [folder...]       run the tests of skills
       types                  write TypeScript declarations of all tools
       check [dir...]         find problems in skills and suggest improvements,
                              without running code

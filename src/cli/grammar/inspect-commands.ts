@@ -1,5 +1,7 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import type { TestOptions } from "../commands/test.ts";
 import type { TypesOptions } from "../commands/types.ts";
+import { reporters } from "../test-run/test-report.ts";
 import type { Choose } from "./choose.ts";
 import { collect } from "./option-values.ts";
 
@@ -25,6 +27,16 @@ export function addInspectCommands(program: Command, choose: Choose): void {
     .option("--schema", "print the JSON Schemas instead of the TypeScript form")
     .action((name: string, options: { schema?: boolean }) =>
       choose("show", async (context) => (await import("../commands/show.ts")).show(context, name, options)),
+    );
+  program
+    .command("test")
+    .summary("run the tests of skills")
+    .description("Runs the tests of skills, files such as test/weather.test.ts, in processes of their own with the test runner of Node.js.")
+    .argument("[folder...]", "skills, other folders or test files (default: all skills)")
+    .option("--watch", "run them again after each change")
+    .addOption(new Option("--reporter <name>", "what to print").choices(reporters).default("spec"))
+    .action((folders: string[], options: TestOptions) =>
+      choose("test", async (context) => (await import("../commands/test.ts")).test(context, folders, options), { directories: folders }),
     );
   program
     .command("types")

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { extname } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { compileFunction } from "node:vm";
 import type { TransformResult } from "esbuild-wasm";
 import type { OxcError, SourceMap, TransformOptions } from "oxc-transform";
@@ -69,6 +69,26 @@ export function transformSource(file: string, text: string, settings: SourceSett
   const remaining = compileFailure(second);
   if (remaining !== undefined) throw syntaxError(file, "", [], remaining);
   return second;
+}
+
+/**
+ * A TypeScript or JavaScript module as JavaScript that this Node.js runs by itself, with its source map in the last line. For programs that Node.js
+ * loads, such as tests; modules of skills are transformed by `transformSource`. Throws `MODULE_SYNTAX` with the position of the first error.
+ */
+export function toNativeModule(file: string, text: string, settings: SourceSettings): string {
+  guardNesting(file, text, () => require.resolve("oxc-transform"));
+  const { code, map, errors } = nativeCompiler().transformSync(file, text, { ...settings.transform, sourcemap: true });
+  if (errors.some((error) => error.severity === "Error")) throw syntaxError(file, text, errors);
+  const withMap = `${code}\n${inlineMap({ ...map, sources: [pathToFileURL(file).href] })}`;
+  const failure = compileFailure(toPrepared("esm", runnerStep(file, code, [], false)));
+  if (failure === undefined) return withMap;
+  // The map that this gives leads through the one in the text.
+  const lower = tryLower(file, withMap, failure);
+  return `${lower.code}\n${inlineMap(JSON.parse(lower.map))}`;
+}
+
+function inlineMap(map: object): string {
+  return `//# sourceMappingURL=data:application/json;base64,${Buffer.from(JSON.stringify(map)).toString("base64")}\n`;
 }
 
 interface Step {

@@ -1,0 +1,174 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { buildPackage } from "../built-package.ts";
+import { patience } from "../slowness.ts";
+import { type CliRun, skillDocument, type Workplace, workplace } from "./run-cli.ts";
+
+const built = buildPackage();
+
+function start(place: Workplace, argv: readonly string[], isTrusted = true): ChildProcess {
+  const { FORCE_COLOR: _color, SKILLHOST_TRUST: _trust, ...env } = process.env;
+  const child = spawn(process.execPath, [built.bin, ...argv], {
+    cwd: place.path,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...env, LANG: "C.UTF-8", SKILLHOST_HOME: place.at("home"), ...(isTrusted && { SKILLHOST_TRUST: "1" }) },
+  });
+  onTestFinished(() => void child.kill());
+  return child;
+}
+
+async function run(place: Workplace, argv: readonly string[], isTrusted?: boolean): Promise<CliRun> {
+  const child = start(place, argv, isTrusted);
+  const [stdout, stderr] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, "close")]);
+  return { code: child.exitCode!, stdout, stderr };
+}
+
+const tool = `import { defineTool } from "skillhost/define";
+import { z } from "zod";
+export default defineTool("measure", { description: "Measures.", parameters: z.object({ city: z.string() }), handler: () => ({ celsius: 3 }) });
+`;
+
+/** A test in TypeScript with syntax that this Node.js has to be spared, which imports by the names of the later JavaScript. */
+const weatherTest = `import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { defineTool, HostError } from "skillhost";
+import { testSkill } from "skillhost/testing";
+import { z } from "zod";
+import { cold, Kind } from "./kinds.js";
+
+interface Measured {
+  readonly celsius: number;
+}
+
+describe("weather", () => {
+  test("is cold", async () => {
+    await using skill = await testSkill(new URL("..", import.meta.url));
+    const result = await skill.call("measure", { city: "Oslo" });
+    assert.equal(result.json<Measured>().celsius, z.number().parse(cold));
+    assert.equal(Kind.Cold, "cold");
+    assert.equal(typeof defineTool, typeof HostError);
+  });
+  test.skip("is warm", () => {});
+});
+`;
+
+const files = {
+  "skills/weather/SKILL.md": skillDocument("weather"),
+  "skills/weather/tools/measure.ts": tool,
+  "skills/weather/test/weather.test.ts": weatherTest,
+  "skills/weather/test/kinds.ts": 'export enum Kind { Cold = "cold" }\nexport const cold: number = 3;\n',
+  "skills/other/SKILL.md": skillDocument("other"),
+  "skills/other/other.test.mjs": 'import { test } from "node:test";\nimport "skillhost/testing";\ntest("exists", () => {});\n',
+};
+
+const broken = `import assert from "node:assert/strict";
+import { test } from "node:test";
+
+interface Unused {
+  readonly is: "removed";
+}
+
+test("outer", async (t) => {
+  await t.test("inner", () => {
+    const found: Unused["is"] | 5 = 5;
+    assert.equal(found, 6, "five is not six");
+  });
+});
+`;
+
+test(
+  "test runs the tests of all skills, in TypeScript and JavaScript, where nothing is installed",
+  async () => {
+    using place = workplace(files);
+    const spec = await run(place, ["test"]);
+    expect({ code: spec.code, stderr: spec.stderr }).toEqual({ code: 0, stderr: "" });
+    expect(spec.stdout).toMatch(/✔ is cold \(/);
+    expect(spec.stdout).toMatch(/\n3 tests in 2 files: 2 passed, 1 skipped \(\d+ ms\)\.\n$/);
+    const { stdout } = await run(place, ["test", "skills/other", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: true,
+      command: "test",
+      data: {
+        files: [place.at("skills/other/other.test.mjs")],
+        counts: { tests: 1, passed: 1, failed: 0 },
+        tests: [{ name: "exists", status: "passed" }],
+      },
+    });
+  },
+  patience(60_000),
+);
+
+test(
+  "test says what failed where, in lines of the source, and exits with 1",
+  async () => {
+    using place = workplace({
+      ...files,
+      "skills/weather/test/broken.test.ts": broken,
+      "skills/other/thrown.test.mjs": '\nthrow new Error("cannot begin");\n',
+      "skills/other/syntax.test.ts": "const a: = 1;\n",
+    });
+    const { code, stdout } = await run(place, ["test"]);
+    expect(code).toBe(1);
+    const summary = stdout.slice(stdout.lastIndexOf("✗ skills/other/syntax.test.ts"));
+    expect(summary).toContain("skills/other/syntax.test.ts:1:10 does not parse");
+    expect(stdout).toContain("✗ skills/other/thrown.test.mjs:2:7  the file\n");
+    expect(summary).toContain("✗ skills/weather/test/broken.test.ts:11:12  outer > inner\n    five is not six\n");
+    expect(summary).toMatch(/\n6 tests in 5 files: 3 failed, 2 passed, 1 skipped \(\d+ ms\)\.\n$/);
+
+    const junit = await run(place, ["test", "skills/weather", "--reporter", "junit"]);
+    expect(junit.code).toBe(1);
+    expect(junit.stdout).toMatch(/^<\?xml version="1\.0".*<testcase name="inner".*five is not six.*<\/testsuites>\s*$/s);
+    expect(junit.stderr).toContain("1 failed");
+
+    const json = await run(place, ["test", "skills/weather/test/broken.test.ts", "--reporter", "json"]);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      counts: { tests: 1, failed: 1 },
+      tests: [{ name: "outer > inner", status: "failed", line: 11, column: 12, message: expect.stringMatching(/^five is not six/) }],
+    });
+  },
+  patience(60_000),
+);
+
+test("test fails when there are no tests, and refuses paths that do not exist", async () => {
+  using place = workplace({ "skills/empty/SKILL.md": skillDocument("empty") });
+  expect(await run(place, ["test"])).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("No tests found.") });
+  expect(await run(place, ["test", "elsewhere"])).toMatchObject({ code: 2, stderr: expect.stringContaining("elsewhere does not exist") });
+  expect((await run(place, ["test", "--reporter", "dots"])).code).toBe(2);
+});
+
+test("test runs nothing of a project that is not trusted", async () => {
+  using place = workplace({
+    "skills/other/SKILL.md": skillDocument("other"),
+    "skills/other/other.test.mjs": 'import { writeFileSync } from "node:fs"; writeFileSync("ran", "");',
+  });
+  expect(await run(place, ["test"], false)).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is not trusted") });
+  expect(existsSync(place.at("ran"))).toBe(false);
+  expect((await run(place, ["test", "--trust"], false)).code).toBe(0);
+  expect(existsSync(place.at("ran"))).toBe(true);
+});
+
+test(
+  "test --watch runs the tests of a skill again when one of its files is saved",
+  async () => {
+    using place = workplace(files);
+    const child = start(place, ["test", "--watch", "--json"]);
+    const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+    const next = async (): Promise<object> => JSON.parse((await lines.next()).value);
+    expect(await next()).toMatchObject({ type: "tests", counts: { tests: 3, failed: 0 } });
+    place.write("skills/weather/tools/measure.ts", tool.replace("3 })", "4 })"));
+    expect(await next()).toMatchObject({
+      files: [place.at("skills/weather/test/weather.test.ts")],
+      counts: { tests: 2, failed: 1 },
+      tests: [{ name: "weather > is cold", status: "failed", line: 16 }, { status: "skipped" }],
+    });
+    place.write("skills/weather/tools/measure.ts", tool);
+    expect(await next()).toMatchObject({ counts: { failed: 0, passed: 1 } });
+    child.kill("SIGINT");
+    expect(await once(child, "close")).toEqual([0, null]);
+  },
+  patience(60_000),
+);
