@@ -20,7 +20,11 @@ export function describeSources(
   return { lines, isWhole: cut.isWhole };
 }
 
-function describeSource({ url, ref, commit, was, isMovedTag, skills }: PreviewedSource, out: Output, cut: Cut): readonly string[] {
+function describeSource(
+  { url, ref, commit, was, isMovedTag, warnings, skills }: PreviewedSource,
+  out: Output,
+  cut: Cut,
+): readonly string[] {
   const { style } = out;
   const before = was === undefined ? "" : ` ${style.dim(`(was ${was.slice(0, 12)})`)}`;
   const named = [style.bold(visibleLine(repositoryLabel(url))), visibleLine(ref ?? ""), commit?.slice(0, 12) ?? ""];
@@ -28,6 +32,7 @@ function describeSource({ url, ref, commit, was, isMovedTag, skills }: Previewed
     `${named.filter((part) => part !== "").join(" ")}${before}`,
     `  ${style.dim("from")} ${visibleLine(url)}`,
     ...(commit === undefined ? [] : [`  ${style.dim("commit")} ${commit}`]),
+    ...warnings.map((warning) => `  ${style.yellow(visibleLine(warning))}`),
     ...(isMovedTag ? [`  ${style.red("the tag was moved to another commit since it was added; tags normally stay")}`] : []),
     ...skills.filter(({ state }) => state !== "same").flatMap((copy) => describeCopy(copy, out, cut)),
   ];

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, sep } from "node:path";
 import { Readable } from "node:stream";
@@ -36,8 +36,10 @@ export interface TarballSummary {
 export async function inspectTarball(
   packed: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   limits: TarballLimits = tarballLimits,
+  // npm drops the first part of each path.
+  { droppedParts = 1 }: { readonly droppedParts?: number } = {},
 ): Promise<TarballSummary> {
-  const inspection = new Inspection(limits);
+  const inspection = new Inspection(limits, droppedParts);
   const gunzip = createGunzip();
   const parser = new Parser({ strict: true, onReadEntry: (entry) => inspection.enter(entry) });
   const done = new Promise<void>((resolve, reject) => {
@@ -108,10 +110,9 @@ class Inspection {
   #unpacked = 0;
   #trailing = 0;
 
-  constructor(limits: TarballLimits) {
+  constructor(limits: TarballLimits, droppedParts: number) {
     this.#limits = limits;
-    // npm drops the first part of each path.
-    this.#rules = new EntryRules(limits, { droppedParts: 1 });
+    this.#rules = new EntryRules(limits, { droppedParts });
   }
 
   packed(bytes: number): void {
@@ -184,6 +185,23 @@ export async function unpackTarball(tarball: Buffer): Promise<UnpackedTarball> {
     throw new HostError("PACKAGE_TARBALL", `This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
   }
   return { folder, files: filesBelow(folder), [Symbol.dispose]: remove };
+}
+
+/**
+ * Unpacks an archive that is not npm's into a new folder, after inspection. If everything in it is in one folder, that is the result.
+ * @throws HostError `PACKAGE_TARBALL` for forbidden contents.
+ */
+export async function unpackArchive(archive: Buffer, target: string): Promise<Omit<UnpackedTarball, keyof Disposable>> {
+  await inspectTarball([archive], tarballLimits, { droppedParts: 0 });
+  mkdirSync(target, { recursive: true });
+  try {
+    await pipeline(Readable.from([archive]), extract({ cwd: target, strict: true, preserveOwner: false }));
+  } catch (error) {
+    throw new HostError("PACKAGE_TARBALL", `This tarball cannot be unpacked: ${errorMessage(error)}`, { cause: error });
+  }
+  const [only, ...others] = readdirSync(target, { withFileTypes: true });
+  const folder = others.length === 0 && only?.isDirectory() === true ? join(target, only.name) : target;
+  return { folder, files: filesBelow(folder) };
 }
 
 function filesBelow(folder: string): UnpackedTarball["files"] {

@@ -37,14 +37,14 @@ export interface LockedSource {
   /** The branch, tag or commit that was asked for; absent for the default branch. */
   readonly ref?: string | undefined;
   readonly commit?: string | undefined;
-  /** The folder in the repository; absent for its top. */
+  /** The folder in the repository or archive; absent for its top. For an index: the name there. */
   readonly path?: string | undefined;
   /** The digest of the files as they were fetched. */
   readonly digest: string;
 }
 
 export type SourceKind = (typeof sourceKinds)[number];
-const sourceKinds = ["git"] as const;
+const sourceKinds = ["git", "index", "archive"] as const;
 
 /** A skill of the project itself. */
 export interface LockedLocalSkill extends LockedSkill {

@@ -122,7 +122,7 @@ describe.skipIf(noGit !== undefined)(`copied skills later ${noGit ?? ""}`, () =>
     await run(["add", repository.url, "--yes"]);
     repository.commit({ "skills/greeter/note.txt": "x" }, ["skills/linter"]);
     const updated = await run(["update", "--yes"]);
-    expect(updated.stdout).toContain("GIT_SKILL_GONE");
+    expect(updated.stdout).toContain("SKILL_GONE");
     expect(updated.stdout).toContain("Updated skills/greeter.");
     expect(skills()).toEqual(["greeter", "linter"]);
   });

@@ -8,6 +8,7 @@ import { skillPackages } from "../../packages/lock-project.ts";
 import type { Preview } from "../../packages/preview.ts";
 import type { TreeRequest } from "../../packages/resolve-tree.ts";
 import { type GitSource, parseGitSource } from "../../packages/sources/git-source.ts";
+import { isWebSource } from "../../packages/sources/open-web.ts";
 import { listDirectDependencies, readManifest } from "../../skills/store/package-skills.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -38,8 +39,10 @@ export async function changeCommand(
   const { out } = context;
   if (command === "add") {
     if (names.some(isBundledName)) return addBundled(context, names, options);
-    const sources = gitSources(names, options);
-    if (sources !== undefined) return addCopies(context, sources, options);
+    const sources = sourcesOf(names, options);
+    const exitCode = sources && (await addCopies(context, sources, options));
+    if (exitCode !== undefined) return exitCode;
+    if (options.skill !== undefined) throw packageWithSkills();
   }
   return withPackages(context, options, async (packages) => {
     const copies = command === "add" ? noCopies : await changeCopies(context, packages, { command, names, options });
@@ -75,22 +78,28 @@ export async function changeCommand(
   });
 }
 
-/** Undefined: the names are those of packages. */
-function gitSources(names: readonly string[], { skill, exact }: ChangeCommandOptions): readonly GitSource[] | undefined {
-  const sources = names.map(parseGitSource);
+/** Undefined: the names are those of packages. A web address can be one, too. */
+function sourcesOf(names: readonly string[], { skill, exact }: ChangeCommandOptions): readonly (GitSource | string)[] | undefined {
+  const sources = names.map((name) => parseGitSource(name) ?? (isWebSource(name) ? name : undefined));
   const found = sources.filter((source) => source !== undefined);
-  if (found.length === 0) {
-    if (skill !== undefined) throw usageError("--skill chooses skills of a Git repository. A package is added with all of its skills.");
-    return undefined;
-  }
+  if (found.length === 0 && skill !== undefined) throw packageWithSkills();
+  if (found.length === 0) return undefined;
+  const isOfPackages = (source: GitSource | string | undefined): boolean => source === undefined || typeof source === "string";
+  // As npm's own: several tarballs, or tarballs and names.
+  if (names.length > 1 && sources.every(isOfPackages)) return undefined;
   if (found.length < sources.length) {
     const other = names[sources.indexOf(undefined)];
     throw usageError(
       `${other} is not a Git repository, and packages and repositories cannot be added by the same command. Run it once for each.`,
     );
   }
-  if (exact === true) throw usageError("--exact is for packages. The lock file has the exact commit of a Git repository in any case.");
+  if (exact === true && sources.some((source) => !isOfPackages(source)))
+    throw usageError("--exact is for packages. The lock file has the exact commit of a Git repository in any case.");
   return found;
+}
+
+function packageWithSkills(): CliError {
+  return usageError("--skill chooses skills of a Git repository or website. A package is added with all of its skills.");
 }
 
 const nothingDone = { changed: false, packages: [], dependencies: [], removed: [] };

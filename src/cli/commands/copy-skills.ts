@@ -5,8 +5,8 @@ import { counted } from "../../base/text.ts";
 import type { InstallContext } from "../../packages/install.ts";
 import { lockFileName, readLock } from "../../packages/lock-file.ts";
 import { skillPackages } from "../../packages/lock-project.ts";
+import { addSkills, listed } from "../../packages/sources/add-skills.ts";
 import { folderName } from "../../packages/sources/find-skills.ts";
-import { addGitSkills, listed } from "../../packages/sources/git-skills.ts";
 import type { GitSource } from "../../packages/sources/git-source.ts";
 import type { PreviewedSource, SkillsOutcome } from "../../packages/sources/install-skills.ts";
 import { copiedSkills, copiesNamed, removeSkills, updateSkills } from "../../packages/sources/update-skills.ts";
@@ -30,12 +30,19 @@ export interface CopyCommandOptions extends PackageScopeOptions {
 /** More skills than this are copied only if the user names them or asks for all. */
 const mostUnnamed = 50;
 
-/** Copies skills from Git repositories into the project, or into the user's own folder. */
-export async function addCopies(context: CommandContext, sources: readonly GitSource[], options: CopyCommandOptions): Promise<number> {
+/**
+ * Copies skills from Git repositories and websites into the project, or into the user's own folder. Settles with the exit code; undefined: a
+ * web address is one of npm's packages.
+ */
+export async function addCopies(
+  context: CommandContext,
+  sources: readonly (GitSource | string)[],
+  options: CopyCommandOptions,
+): Promise<number | undefined> {
   return withPackages(context, options, async (packages) => {
     const into = folderForSkills(context, options);
     const project = planTrust(context, into);
-    const outcome = await addGitSkills({
+    const outcome = await addSkills({
       context: packages,
       sources,
       into,
@@ -43,6 +50,7 @@ export async function addCopies(context: CommandContext, sources: readonly GitSo
       choose: (label, skills) => chooseSkills(context, { label, skills, options }),
       confirm: (preview, diagnostics) => confirmCopies(context, preview, { diagnostics, yes: options.yes === true }),
     });
+    if (outcome === undefined) return undefined;
     if (outcome.kind === "done" && options.user !== true) await trustCopies(context, packages, { outcome, project });
     return reportCopies(context, outcome, packages);
   });
@@ -220,7 +228,7 @@ function printCopies(
 ): void {
   if (out.isJson) return;
   // The others were shown before the question.
-  for (const diagnostic of diagnostics) if (diagnostic.code === "GIT_SKILL_GONE") out.line(out.diagnostic(diagnostic));
+  for (const diagnostic of diagnostics) if (diagnostic.code === "SKILL_GONE") out.line(out.diagnostic(diagnostic));
   if (kind === "unchanged") out.line("Already up to date.");
   for (const { state, path } of sources.flatMap(({ skills }) => skills)) {
     if (state !== "same") out.line(`${state === "new" ? "Added" : "Updated"} ${out.path(join(folder, path))}.`);

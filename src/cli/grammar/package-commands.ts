@@ -23,13 +23,13 @@ function addChangeCommands(program: Command, choose: Choose): void {
     .command("add")
     .summary("install skills from npm packages, Git repositories or folders")
     .description(
-      "Installs skills from npm packages or folders, or copies them from Git repositories. Shows what they contain first; nothing of them runs.",
+      "Installs skills from npm packages or folders, or copies them from Git repositories and websites. Shows what they contain first; nothing of them runs.",
     )
     .argument(
       "<source...>",
-      "a package name with or without a version, a tarball, a package folder, a Git repository (owner/repo[/path][@ref] or a Git URL), or skillhost:<name> for a copy of a bundled skill",
+      "a package name with or without a version, a tarball, a package folder, a Git repository (owner/repo[/path][@ref] or a Git URL), a website with an index of skills, or skillhost:<name> for a copy of a bundled skill",
     )
-    .option("--skill <name>", 'skill of a Git repository, or "*" for all; repeatable (default: asks, or all)', collect)
+    .option("--skill <name>", 'skill of a Git repository or website, or "*" for all; repeatable (default: asks, or all)', collect)
     .option(...user)
     .option("-E, --exact", "pin this exact version")
     .option(...yes)

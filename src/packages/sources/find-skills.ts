@@ -2,7 +2,7 @@ import { matchesWildcard } from "../../base/text.ts";
 import { clientSkillFolders } from "../../skills/store/client-skill-folders.ts";
 
 /** The folders of skills in a listing of files, by path. "" is the top of the repository. */
-interface FoundSkills {
+export interface FoundSkills {
   /** The skills that a reader of the repository would expect, in the order of their paths. */
   readonly usual: readonly string[];
   /** All skills, with those in unusual places. */

@@ -20,6 +20,7 @@ import { isSkillFolderName, type StagedSkill } from "./stage-git-skills.ts";
 export interface StagedSource {
   readonly origin: Omit<LockedSource, "digest" | "path">;
   readonly isTag: boolean;
+  readonly warnings: readonly string[];
   readonly skills: readonly StagedSkill[];
 }
 
@@ -30,6 +31,7 @@ export interface PreviewedSource extends Omit<StagedSource["origin"], "kind"> {
   readonly was?: string;
   /** The ref is a tag, and it names another commit than before. */
   readonly isMovedTag: boolean;
+  readonly warnings: readonly string[];
   readonly skills: readonly PreviewedCopy[];
 }
 
@@ -110,7 +112,7 @@ interface PlannedCopy {
 }
 
 async function planSource(
-  { origin, isTag, skills }: StagedSource,
+  { origin, isTag, warnings, skills }: StagedSource,
   before: PackagesLock | undefined,
   options: InstallSkillsOptions,
 ): Promise<PlannedSource> {
@@ -121,6 +123,7 @@ async function planSource(
   const preview = {
     ...origin,
     ...(isMoved && { was: known.commit! }),
+    warnings,
     isMovedTag: isMoved && isTag && known.ref === origin.ref,
     skills: copies.map((copy) => copy.preview),
   };

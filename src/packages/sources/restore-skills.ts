@@ -6,12 +6,9 @@ import { compareFiles, type Drift } from "../compare-locks.ts";
 import type { InstallContext } from "../install.ts";
 import type { PackagesLock } from "../lock-file.ts";
 import { filesOf } from "../lock-project.ts";
-import { fetchRepository } from "./git-repository.ts";
-import { assertFetchable } from "./git-source.ts";
 import { assertPlace } from "./install-skills.ts";
 import type { Placement } from "./place-skills.ts";
-import { stageGitSkills } from "./stage-git-skills.ts";
-import { type CopiedSkill, copiedSkills } from "./update-skills.ts";
+import { type CopiedSkill, copiedSkills, openLocked } from "./update-skills.ts";
 
 interface Restored {
   readonly placements: readonly Placement[];
@@ -21,7 +18,7 @@ interface Restored {
 
 /**
  * Fetches the copied skills of a lock file whose folders are missing, each at its locked commit, and compares them with the lock.
- * @throws HostError `GIT_…`, `PATH_OUTSIDE`, `PACKAGE_REFUSED`.
+ * @throws HostError `GIT_…`, `SOURCE_…`, `INDEX_…`, `SKILL_GONE`, `PATH_OUTSIDE`, `PACKAGE_REFUSED`.
  */
 export async function stageMissingSkills(lock: PackagesLock, context: InstallContext, staging: Staging): Promise<Restored> {
   const { project } = context;
@@ -39,14 +36,10 @@ export async function stageMissingSkills(lock: PackagesLock, context: InstallCon
   return { placements, drift };
 }
 
-async function stageLocked({ source }: CopiedSkill, { signal, onProgress }: InstallContext, folder: string): Promise<string> {
-  assertFetchable(source);
-  const { url, commit, path } = source;
-  onProgress(`Fetching ${url}…`);
-  const wanted = { url, ...(commit !== undefined && { ref: commit }) };
-  const repository = await fetchRepository(wanted, { folder: `${folder}.git`, signal });
-  const entries = await repository.list(path, signal);
-  const [staged] = await stageGitSkills(repository, wanted, { entries, skills: [path ?? ""], folder, signal });
+async function stageLocked({ path, source }: CopiedSkill, context: InstallContext, folder: string): Promise<string> {
+  const opened = await openLocked(source, { ...context, folder }, { isFrozen: true });
+  if (!(await opened.has(source.path ?? ""))) throw new HostError("SKILL_GONE", `${source.url} has no skill for ${path} any more.`);
+  const [staged] = await opened.stage([source.path ?? ""]);
   return staged!.folder;
 }
 

@@ -5,10 +5,9 @@ import { HostError } from "../../base/errors.ts";
 import type { InstallContext } from "../install.ts";
 import { type LockedLocalSkill, type LockedSource, type PackagesLock, readLock } from "../lock-file.ts";
 import { filesOf, sourcesOf } from "../lock-project.ts";
-import { findSkills, folderName } from "./find-skills.ts";
+import { withStaging } from "./add-skills.ts";
+import { folderName } from "./find-skills.ts";
 import { folderDigest } from "./folder-digest.ts";
-import { fetchRepository, type TreeEntry } from "./git-repository.ts";
-import { withStaging } from "./git-skills.ts";
 import { assertFetchable, repositoryLabel } from "./git-source.ts";
 import {
   assertPlace,
@@ -18,8 +17,10 @@ import {
   type StagedSource,
   writeSources,
 } from "./install-skills.ts";
+import { openGit } from "./open-git.ts";
+import { openLockedWeb } from "./open-web.ts";
+import type { OpenedSource, OpenOptions } from "./opened-source.ts";
 import { placeSkills } from "./place-skills.ts";
-import { stageGitSkills } from "./stage-git-skills.ts";
 
 /** A copied skill of the project. */
 export interface CopiedSkill {
@@ -84,39 +85,37 @@ interface StageNewer {
 
 /** Undefined: the ref names the locked commit still. */
 async function stageNewer(group: readonly CopiedSkill[], { context, folder, gone }: StageNewer): Promise<StagedSource | undefined> {
-  const { signal, onProgress, project } = context;
-  const { url, ref } = group[0]!.source;
-  const source = { url, ...(ref !== undefined && { ref }) };
-  for (const { source: each } of group) assertFetchable(each);
-  onProgress(`Fetching ${url}…`);
-  const repository = await fetchRepository(source, { folder: `${folder}.git`, signal });
-  const { commit, isTag } = repository;
+  const { project } = context;
+  const [first] = group;
+  const opened = await openLocked(first!.source, { ...context, folder });
+  const { origin, isTag, warnings } = opened;
   const isHere = ({ path }: CopiedSkill): boolean => existsSync(join(project.folder, path));
-  const newer = group.filter((copy) => copy.source.commit !== commit || !isHere(copy));
-  const entries: TreeEntry[] = [];
+  const newer = group.filter((copy) => origin.commit === undefined || copy.source.commit !== origin.commit || !isHere(copy));
   const skills: string[] = [];
-  for (const { path, source: of } of newer) {
-    const inner = of.path ?? "";
-    const own = await repository.list(of.path, signal);
-    if (
-      findSkills(
-        own.map((entry) => entry.path),
-        inner,
-      ).all.includes(inner)
-    ) {
-      entries.push(...own);
-      skills.push(inner);
-    } else gone.push(missing(path, of, commit));
+  for (const { path, source } of newer) {
+    if (await opened.has(source.path ?? "")) skills.push(source.path ?? "");
+    else gone.push(missing(path, source, origin.commit));
   }
-  if (skills.length === 0) return undefined;
-  const origin = { kind: "git", ...source, commit } as const;
-  return { origin, isTag, skills: await stageGitSkills(repository, source, { entries, skills, folder, signal }) };
+  return skills.length === 0 ? undefined : { origin, isTag, warnings, skills: await opened.stage(skills) };
 }
 
-function missing(path: string, { url, path: inner }: LockedSource, commit: string): Diagnostic {
+/** Opens the source of a copied skill: at its ref, or at the locked commit. */
+export function openLocked(
+  source: LockedSource,
+  options: OpenOptions,
+  { isFrozen = false }: { readonly isFrozen?: boolean } = {},
+): Promise<OpenedSource> {
+  const { kind, url, path } = source;
+  if (kind !== "git") return openLockedWeb(kind, url, options);
+  assertFetchable(source);
+  const ref = isFrozen ? source.commit : source.ref;
+  return openGit({ url, ...(ref !== undefined && { ref }), ...(isFrozen && path !== undefined && { path }) }, options);
+}
+
+function missing(path: string, { url, path: inner }: LockedSource, commit: string | undefined): Diagnostic {
   const where = inner === undefined ? "" : ` in ${JSON.stringify(inner)}`;
-  const message = `${repositoryLabel(url)} has no skill${where} any more (commit ${commit.slice(0, 12)}). ${path} stays as it is; "skillhost remove ${path}" removes it.`;
-  return { severity: "warning", code: "GIT_SKILL_GONE", source: path, message };
+  const message = `${repositoryLabel(url)} has no skill${where} any more${commit === undefined ? "" : ` (commit ${commit.slice(0, 12)})`}. ${path} stays as it is; "skillhost remove ${path}" removes it.`;
+  return { severity: "warning", code: "SKILL_GONE", source: path, message };
 }
 
 export interface RemoveSkillsOptions {
