@@ -47,6 +47,7 @@ function openPackages(context: CommandContext, options: PackageOptions): Install
     signal: io.signal,
     roots: project.scope === "user" ? [] : roots,
     onProgress: (text) => out.note(text),
+    checkSource: (source) => settings.sourceFault(source),
     judge: async (found, scope) => [...judgePackage(found, settings, scope), ...(await checkProvenance(found, settings, npm))],
   };
 }

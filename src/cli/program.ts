@@ -90,7 +90,7 @@ Examples:
 const helpGroups: Readonly<Record<string, readonly string[]>> = {
   "Write and use skills:": ["init", "dev", "new", "list", "show", "explain", "check", "test", "types", "call", "run", "agent"],
   "Serve and connect:": ["connect", "disconnect", "mcp", "approve", "login", "logout", "doctor"],
-  "Install and publish:": ["add", "remove", "update", "lock", "verify", "ci", "pack", "publish"],
+  "Install and publish:": ["add", "remove", "update", "outdated", "lock", "verify", "ci", "pack", "publish"],
   "Trust:": ["trust", "sign", "keys"],
   "More:": ["completion"],
 };

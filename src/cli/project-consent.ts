@@ -7,6 +7,7 @@ import type { FieldReader } from "../formats/text/json-fields.ts";
 import { findProject, packagesRoot } from "../skills/store/package-skills.ts";
 import { discoverRoot, fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
 import { type FolderChoice, FolderTrust, readTrustVariable, trustCommand, untrustedFolder } from "../trust/folder-trust.ts";
+import { readPackagePatterns, readRegistries } from "../trust/package-rules.ts";
 import { describeFolder, locationOf, trustFileIn, trustFolderIn } from "../trust/trust-file.ts";
 import { onlyStricter, readDefinitions, readPolicy, readProvenance, skillhostHome } from "../trust/trust-policy.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
@@ -162,4 +163,7 @@ const readTrust = fieldsReader({
   definitions: readDefinitions,
   provenance: readProvenance,
   onlyKeys: readTexts,
+  registries: readRegistries,
+  packages: readPackagePatterns,
+  deniedPackages: readPackagePatterns,
 } as const) as (value: unknown, path: string) => Parameters<typeof onlyStricter>[0] & { readonly onlyKeys?: readonly string[] };

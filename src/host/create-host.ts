@@ -23,6 +23,7 @@ import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 import type { CallResult } from "../tools/tool.ts";
 import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
+import { approvalLogIn, withApprovalLog } from "../trust/approval-log.ts";
 import { createFileApprovals } from "../trust/approvals.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
@@ -84,7 +85,8 @@ class SkillHost implements Host {
       isLogged: (diagnostic) => (this.#plugins as PluginHost | undefined)?.diagnostics.includes(diagnostic) === true,
     });
     this.#problems = new HostProblems((diagnostic) => this.#feed.report(diagnostic));
-    const approvals = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
+    const stored = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
+    const approvals = withApprovalLog(stored, approvalLogIn(options.approvalsDirectory));
     this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
       ...providedModules,

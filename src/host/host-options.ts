@@ -28,6 +28,7 @@ import { findProject, packagePlaces, packagesRoot } from "../skills/store/packag
 import { fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
 import type { HostServices } from "../tools/host-services.ts";
 import { type FolderChoice, FolderTrust, readTrustVariable } from "../trust/folder-trust.ts";
+import { readPackagePatterns, readRegistries } from "../trust/package-rules.ts";
 import type { PinPolicy } from "../trust/pins/pins.ts";
 import { trustFileIn } from "../trust/trust-file.ts";
 import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "../trust/trust-policy.ts";
@@ -290,6 +291,9 @@ const readers: FieldReaders<HostOptions> = {
     policy: readTrustPolicy,
     definitions: readDefinitions,
     provenance: readProvenance,
+    registries: readRegistries,
+    packages: readPackagePatterns,
+    deniedPackages: readPackagePatterns,
     keys: readTexts,
     onlyKeys: readTexts,
     folders: readFolders,

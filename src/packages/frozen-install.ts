@@ -2,6 +2,7 @@ import { existsSync, lstatSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { findPackageSkills, readManifest, usedPackages } from "../skills/store/package-skills.ts";
+import { assertAddress, assertAllowed } from "./check-sources.ts";
 import { type Change, closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareFiles, compareLocks, countsOf, type Drift, needLock, type VerifyOutcome } from "./compare-locks.ts";
 import { type InstallContext, judgeAll, progressOf, waitingText } from "./install.ts";
@@ -40,6 +41,7 @@ export async function installFrozen(context: InstallContext): Promise<FrozenOutc
 /** The copied skills take their places first, because the result is compared with the lock as a whole. */
 async function installWithCopies(lock: PackagesLock, context: InstallContext): Promise<FrozenOutcome> {
   const { folder } = context.project;
+  for (const { url } of Object.values(sourcesOf(lock))) assertAddress(url, context);
   const staging = await openStaging(folder);
   try {
     const { placements, drift } = await stageMissingSkills(lock, context, staging);
@@ -67,7 +69,10 @@ async function install(lock: PackagesLock, context: InstallContext): Promise<Fro
   const { folder } = project;
   const drift = [...manifestDrift(folder), ...lockDrift(folder, lock)];
   if (drift.length > 0) return { drift, ...nothing, ...countsOf(lock) };
-  const missing = wantedPackages(folder).filter((wanted) => !isThere(folder, wanted));
+  const wanted = wantedPackages(folder);
+  // Also what is installed: a rule may be newer than that.
+  assertAllowed(wanted, context);
+  const missing = wanted.filter((each) => !isThere(folder, each));
   const staging = await openStaging(folder);
   try {
     const staged = await stagePackages(missing, staging, { npm: context.npm, signal, onStaged: progressOf(onProgress) });

@@ -4,6 +4,7 @@ import type { Diagnostic } from "../base/diagnostic.ts";
 import { HostError } from "../base/errors.ts";
 import { productionNames, readManifest } from "../skills/store/package-skills.ts";
 import type { SkillScope } from "../trust/trust-policy.ts";
+import { assertAllowed, type SourceCheck } from "./check-sources.ts";
 import { closeStaging, commitChanges, openStaging, type Staging } from "./commit.ts";
 import { compareLocks, type Drift } from "./compare-locks.ts";
 import { type PackagesLock, readLock, writeLock } from "./lock-file.ts";
@@ -25,6 +26,8 @@ export interface InstallContext {
   readonly roots: readonly string[];
   /** Receives progress messages for the user. */
   onProgress(text: string): void;
+  /** Whether a package may be installed at all, before it is fetched. */
+  readonly checkSource: SourceCheck;
   /** Judges a staged package before any of its code can run. An error prevents its installation. `scope`: where it will be used. */
   judge(found: PreviewedPackage, scope?: SkillScope): Promise<readonly Diagnostic[]>;
 }
@@ -75,6 +78,7 @@ async function change(options: ChangeOptions): Promise<WithoutRecovery> {
   await inspectNamed(options.request.add ?? [], { project: folder, npm: options.npm });
   const tree = await resolveTree(folder, options.request, options.npm);
   if (tree.missing.length === 0 && tree.surplus.length === 0 && !changesManifest(options)) return { kind: "unchanged" };
+  assertAllowed(tree.missing, options);
   const staging = await openStaging(folder);
   try {
     const staged = await stagePackages(tree.missing, staging, { npm: options.npm, signal, onStaged: progressOf(onProgress) });

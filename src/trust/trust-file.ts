@@ -4,18 +4,26 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { errorMessage, HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
-import { type FieldReaders, mustBe, readFields, readText } from "../base/read-fields.ts";
+import { type FieldReaders, mustBe, readFields, readText, readTexts } from "../base/read-fields.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { isInside, realPathOfDeepest } from "../io/confine-path.ts";
 import { takeFileLock } from "../io/file-lock.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { approvalLogIn, logApproval, runningProgram } from "./approval-log.ts";
+import { readPackagePatterns, readRegistries } from "./package-rules.ts";
 import { type PolicyPart, readDefinitions, readPolicy, readProvenance } from "./trust-policy.ts";
-import { formatKey, isKeyId, type PublicKey, parseKey, type Revocation } from "./trusted-keys.ts";
+import { formatKey, isKeyId, type PublicKey, parseKey, parseKeyList, type Revocation } from "./trusted-keys.ts";
 
-/** The content of `trust.json` in the user's folder. */
-export interface TrustFile extends PolicyPart {
+/** The settings that a user and an organisation have. */
+export interface PolicyFields extends PolicyPart {
   readonly keys?: readonly TrustedKey[] | undefined;
   readonly revoked?: readonly Revocation[] | undefined;
+  /** The only keys that skills of projects and of packages may be signed with. */
+  readonly onlyKeys?: readonly string[] | undefined;
+}
+
+/** The content of `trust.json` in the user's folder. */
+export interface TrustFile extends PolicyFields {
   /** Folders whose code may run. */
   readonly folders?: readonly TrustedFolder[] | undefined;
 }
@@ -67,6 +75,8 @@ export async function changeTrustFile(file: string, change: (before: TrustFile) 
 /** Adds a folder, as it is now, to the trusted ones. @throws HostError `FOLDER_MISSING`, `FOLDER_TOO_WIDE`, and as `changeTrustFile`. */
 export async function trustFolderIn(file: string, folder: string): Promise<TrustedFolder> {
   const described = describeFolder(folder);
+  const by = runningProgram();
+  logApproval({ action: "approved", kind: "folder", id: described.path, digest: described.identity, by }, approvalLogBeside(file));
   await changeTrustFile(file, (before) => ({
     ...before,
     folders: [...(before.folders ?? []).filter(({ path }) => path !== described.path), described],
@@ -74,14 +84,31 @@ export async function trustFolderIn(file: string, folder: string): Promise<Trust
   return described;
 }
 
+/** The log of approvals that belongs to a trust file. */
+function approvalLogBeside(file: string): string {
+  return approvalLogIn(join(dirname(file), "approvals"));
+}
+
 const maxBytes = 1024 * 1024;
 
-const readers: FieldReaders<TrustFile> = {
+export const policyReaders: FieldReaders<PolicyFields> = {
   policy: readPolicy,
   definitions: readDefinitions,
   provenance: readProvenance,
+  registries: readRegistries,
+  packages: readPackagePatterns,
+  deniedPackages: readPackagePatterns,
   keys: (value, path) => listOf(value, path, readKey),
   revoked: (value, path) => listOf(value, path, readRevocation),
+  onlyKeys: (value, path) => {
+    const texts = readTexts(value, path);
+    parseKeyList(texts, path);
+    return texts;
+  },
+};
+
+const readers: FieldReaders<TrustFile> = {
+  ...policyReaders,
   folders: (value, path) => listOf(value, path, readFolder),
 };
 

@@ -5,6 +5,7 @@ import { isRecord } from "../base/json.ts";
 import { fieldsReader, mustBe, readOneOf, readText } from "../base/read-fields.ts";
 import { isInside } from "../io/confine-path.ts";
 import { isBelowNodeModules, isInInstalledPackage } from "./installed-packages.ts";
+import type { PackageRules } from "./package-rules.ts";
 import type { PinPolicy } from "./pins/pins.ts";
 
 /**
@@ -39,14 +40,14 @@ export interface ProvenanceRule {
 }
 
 /** A partial policy from one source of settings. */
-export interface PolicyPart {
+export interface PolicyPart extends PackageRules {
   readonly policy?: Partial<TrustPolicy> | undefined;
   readonly definitions?: Partial<DefinitionPolicy> | undefined;
   readonly provenance?: Readonly<Record<string, ProvenanceRule>> | undefined;
 }
 
 /** The part of a policy that is set by scope. */
-type ScopePolicy = Omit<PolicyPart, "provenance">;
+type ScopePolicy = Pick<PolicyPart, "policy" | "definitions">;
 
 /** The default: users trust their own files, and problems of packages are reported. */
 export const defaultPolicy: TrustPolicy = Object.freeze({ user: "off", project: "off", package: "warn", external: "off" });
@@ -83,8 +84,10 @@ export function stricterRule(first: ProvenanceRule | undefined, second: Provenan
 }
 
 /** The effective part of a policy in a project's file: only stricter settings, so that a checkout cannot reduce the checks. */
-export function onlyStricter({ policy = {}, definitions = {}, provenance = {} }: PolicyPart): PolicyPart {
+export function onlyStricter({ policy = {}, definitions = {}, provenance = {}, ...rules }: PolicyPart): PolicyPart {
   return {
+    // Rules about packages allow less, never more.
+    ...rules,
     policy: above(trustModes, policy, defaultPolicy),
     definitions: above(pinPolicies, definitions, defaultDefinitions),
     provenance: Object.fromEntries(Object.entries(provenance).filter(([, { mode }]) => mode !== "off")),

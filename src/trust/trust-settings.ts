@@ -1,6 +1,8 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { FolderChoice } from "./folder-trust.ts";
+import { readOrganisationPolicies } from "./organisation-policy.ts";
+import { type PackageSource, readPackagePatterns, readRegistries, sourceFault } from "./package-rules.ts";
 import type { PinPolicy } from "./pins/pins.ts";
 import { createVerifiedSignatures, type VerifiedSignatures } from "./skill-signature.ts";
 import { SkillTrust } from "./skill-trust.ts";
@@ -26,7 +28,7 @@ import {
   withRaisedScopes,
   wordFor,
 } from "./trust-policy.ts";
-import { createTrustedKeys, parseKeyList, type TrustedKeys } from "./trusted-keys.ts";
+import { createTrustedKeys, type PublicKey, parseKeyList, type TrustedKeys } from "./trusted-keys.ts";
 
 export interface TrustOptions {
   /** When signatures are looked at, for all scopes or by scope. Default: `warn` for packages, else `off`. */
@@ -35,6 +37,12 @@ export interface TrustOptions {
   readonly definitions?: PinPolicy | Partial<DefinitionPolicy> | undefined;
   /** The required provenance of npm packages, by name, `@scope/*` or `*`. Default: nothing. */
   readonly provenance?: Readonly<Record<string, TrustMode | ProvenanceRule>> | undefined;
+  /** The beginnings of the addresses that packages may come from. Default: any. */
+  readonly registries?: readonly string[] | undefined;
+  /** The packages that may be installed: names and patterns such as `@acme/*`. Default: any. */
+  readonly packages?: readonly string[] | undefined;
+  /** Packages that must not be installed. */
+  readonly deniedPackages?: readonly string[] | undefined;
   /** Public keys, as printed by `skillhost keys export`, that are trusted in addition to the user's own. */
   readonly keys?: readonly string[] | undefined;
   /** The only keys that skills of the project and of packages may be signed with. Naming a key here does not make it trusted. */
@@ -49,7 +57,7 @@ export interface TrustOptions {
   readonly directory?: string | undefined;
 }
 
-/** The effective settings: the strictest of those of the program, the configuration and the user. */
+/** The effective settings: the strictest of those of the organisation, the user, the configuration and the program. */
 export interface TrustSettings {
   readonly policy: TrustPolicy;
   readonly definitions: DefinitionPolicy;
@@ -61,11 +69,14 @@ export interface TrustSettings {
   definitionsFor(folder: string): PinPolicy;
   /** The required provenance of an npm package. Undefined: none. */
   provenanceRule(packageName: string): ProvenanceRule | undefined;
+  /** Why a package must not be installed, and who says so. Undefined: it may. */
+  sourceFault(source: PackageSource): string | undefined;
 }
 
 /**
- * Resolves the trust settings. The user's file is always read, so that neither a program nor a project can reduce the checks.
- * @throws HostError `TRUST_FILE_INVALID`, `KEY_INVALID`.
+ * Resolves the trust settings. The files of the organisation and the user are always read, so that neither a program nor a project can
+ * reduce the checks.
+ * @throws HostError `POLICY_INVALID`, `TRUST_FILE_INVALID`, `KEY_INVALID`.
  */
 export function loadTrustSettings({
   keys = [],
@@ -76,13 +87,20 @@ export function loadTrustSettings({
 }: TrustOptions = {}): TrustSettings {
   const file = readTrustFile(trustFileIn(directory));
   const part = toPart(asked);
-  const joined = stricterPolicy(withRaisedScopes(part), withRaisedScopes(file));
+  const organisation = readOrganisationPolicies();
+  // Each layer is asked by itself: a specific rule of one must not replace a general one of another.
+  const layers: readonly Layer[] = [
+    ...organisation.map((each) => ({ part: each, from: `The policy of your organisation (${each.file})` })),
+    { part: file, from: `Your policy (${trustFileIn(directory)})` },
+    { part, from: "The policy of this project or program" },
+  ];
+  const joined = layers.map((layer) => withRaisedScopes(layer.part)).reduce(stricterPolicy);
   const policy: TrustPolicy = Object.freeze({ ...defaultPolicy, ...joined.policy });
   const definitions: DefinitionPolicy = Object.freeze({ ...defaultDefinitions, ...joined.definitions });
   const trusted = createTrustedKeys({
-    keys: [...(file.keys ?? []), ...parseKeyList(keys, "trust.keys")],
-    revoked: file.revoked ?? [],
-    onlyKeys: onlyKeys && parseKeyList(onlyKeys, "trust.onlyKeys"),
+    keys: [...organisation.flatMap((each) => each.keys ?? []), ...(file.keys ?? []), ...parseKeyList(keys, "trust.keys")],
+    revoked: [...(file.revoked ?? []), ...organisation.flatMap((each) => each.revoked ?? [])],
+    onlyKeys: inAll([...organisation.map((each) => each.onlyKeys), file.onlyKeys, onlyKeys]),
   });
   const verified = createVerifiedSignatures(join(directory, "verified-signatures"));
   const scopes: readonly SkillScope[] = ["user", "project", "package"];
@@ -99,14 +117,36 @@ export function loadTrustSettings({
       const scope = isPinning ? scopeOfFolder(realFolder) : undefined;
       return scope === undefined ? "off" : wordFor(pinPolicies, definitions, scope, realFolder);
     },
-    // A specific rule of a project must not replace a general one of the user.
-    provenanceRule: (name) => stricterRule(ruleFor(name, file.provenance), ruleFor(name, part.provenance)),
+    provenanceRule: (name) => layers.map((layer) => ruleFor(name, layer.part.provenance)).reduce(stricterRule, undefined),
+    sourceFault(source) {
+      for (const layer of layers) {
+        const fault = sourceFault(source, layer.part);
+        if (fault !== undefined) return `${layer.from} does not allow it: ${fault}`;
+      }
+      return undefined;
+    },
   };
 }
 
+/** The settings of one source, and how errors name it. */
+interface Layer {
+  readonly part: PolicyPart;
+  readonly from: string;
+}
+
+/** The keys that are in each of these lists. Undefined: there is no list. */
+function inAll(lists: readonly (readonly string[] | undefined)[]): readonly PublicKey[] | undefined {
+  const given = lists.filter((list) => list !== undefined).map((list) => parseKeyList(list, "trust.onlyKeys"));
+  const [first, ...others] = given;
+  return first?.filter(({ id }) => others.every((list) => list.some((key) => key.id === id)));
+}
+
 /** The settings with all defaults applied. */
-function toPart({ policy, definitions, provenance }: TrustOptions): PolicyPart {
+function toPart({ policy, definitions, provenance, registries, packages, deniedPackages }: TrustOptions): PolicyPart {
   return {
+    registries: registries && readRegistries(registries, "trust.registries"),
+    packages: packages && readPackagePatterns(packages, "trust.packages"),
+    deniedPackages: deniedPackages && readPackagePatterns(deniedPackages, "trust.deniedPackages"),
     policy: policy === undefined ? undefined : readPolicy(policy, "trust.policy"),
     definitions: definitions === undefined ? undefined : readDefinitions(definitions, "trust.definitions"),
     provenance: provenance === undefined ? undefined : readProvenance(provenance, "trust.provenance"),

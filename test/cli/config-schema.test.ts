@@ -31,6 +31,7 @@ const cases: Readonly<Record<string, { readonly good: readonly unknown[]; readon
       { policy: { package: "require" } },
       { definitions: { package: "first-use" } },
       { provenance: { "*": "warn" } },
+      { registries: ["https://npm.acme.com/"], packages: ["@acme/*"], deniedPackages: [] },
     ],
     bad: [
       [],
@@ -46,6 +47,10 @@ const cases: Readonly<Record<string, { readonly good: readonly unknown[]; readon
       { onlyKeys: 1 },
       { onlyKeys: [1] },
       { provenance: 1 },
+      { registries: "https://npm.acme.com/" },
+      { registries: ["npm.acme.com"] },
+      { packages: [""] },
+      { deniedPackages: 1 },
     ],
   },
   importTimeout: { good: [1, 0.5, 60_000], bad: [0, -1, "1", null, []] },

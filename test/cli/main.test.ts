@@ -64,6 +64,7 @@ test("--help lists the commands", async () => {
       remove <name...>       uninstall skill packages and copied skills
       update [name...]       install newer versions, and show how their tools
                              changed
+      outdated [package...]  list packages with skills that have a newer version
       lock                   record the versions, files and tools of all skills
       verify                 compare all skill files with skillhost-lock.json
       ci                     install exactly what the lock files say
@@ -73,7 +74,7 @@ test("--help lists the commands", async () => {
     Trust:
       sign <skill>           sign a skill so that others can verify that it is
                              unchanged
-      trust                  manage the folders whose code may run
+      trust                  manage the folders whose code may run, and your policy
       keys                   manage signing keys: yours, and the ones you trust
 
     More:

@@ -10,6 +10,7 @@ import type { TreeRequest } from "../../packages/resolve-tree.ts";
 import { type GitSource, parseGitSource } from "../../packages/sources/git-source.ts";
 import { isWebSource } from "../../packages/sources/open-web.ts";
 import { listDirectDependencies, readManifest } from "../../skills/store/package-skills.ts";
+import { logApproval } from "../../trust/approval-log.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
@@ -69,13 +70,22 @@ export async function changeCommand(
           for (const line of shown.lines) out.line(line);
           for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
         }
-        if (command === "remove" || options.yes === true) return true;
         const whole = shown.isWhole ? undefined : () => describePreview(preview, out, { isCut: false }).lines;
-        return confirm(context, { question: "Install it?", otherwise: "Review it, then run again with --yes to install it.", whole });
+        const question = { question: "Install it?", otherwise: "Review it, then run again with --yes to install it.", whole };
+        const isAgreed = command === "remove" || options.yes === true || (await confirm(context, question));
+        if (isAgreed) logPackages(preview, packages, `skillhost ${command}${options.yes === true ? " --yes" : ""}`);
+        return isAgreed;
       },
     });
     return report(context, outcome, packages, copies);
   });
+}
+
+function logPackages({ packages, removed }: Preview, { project }: InstallContext, by: string): void {
+  const scope = project.scope === "user" ? ({ kind: "user" } as const) : ({ kind: "location", id: project.folder } as const);
+  for (const { name, version, integrity } of packages)
+    logApproval({ action: "approved", kind: "package", id: `${name}@${version}`, digest: integrity, scope, by });
+  for (const name of removed) logApproval({ action: "revoked", kind: "package", id: name, scope, by });
 }
 
 /** Undefined: the names are those of packages. A web address can be one, too. */

@@ -12,6 +12,8 @@ import type { PreviewedSource, SkillsOutcome } from "../../packages/sources/inst
 import { copiedSkills, copiesNamed, removeSkills, updateSkills } from "../../packages/sources/update-skills.ts";
 import { isPattern } from "../../skills/load/skill-path.ts";
 import { resolveRoot } from "../../skills/store/skill-roots.ts";
+import { logApproval } from "../../trust/approval-log.ts";
+import type { ApprovalScope } from "../../trust/approvals.ts";
 import { skillhostHome } from "../../trust/trust-policy.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -48,12 +50,37 @@ export async function addCopies(
       into,
       wanted: options.skill,
       choose: (label, skills) => chooseSkills(context, { label, skills, options }),
-      confirm: (preview, diagnostics) => confirmCopies(context, preview, { diagnostics, yes: options.yes === true }),
+      confirm: (preview, diagnostics) =>
+        confirmCopies(context, preview, { diagnostics, yes: options.yes === true, packages, command: "add" }),
     });
     if (outcome === undefined) return undefined;
     if (outcome.kind === "done" && options.user !== true) await trustCopies(context, packages, { outcome, project });
     return reportCopies(context, outcome, packages);
   });
+}
+
+/** Shows what would be copied, asks, and logs the consent. */
+async function confirmCopies(context: CommandContext, preview: readonly PreviewedSource[], review: Review): Promise<boolean> {
+  const isAgreed = await askAboutCopies(context, preview, review);
+  const { yes, command, packages } = review;
+  const by = `skillhost ${command}${yes ? " --yes" : ""}`;
+  if (isAgreed)
+    for (const { url, commit, skills } of preview)
+      for (const { path, digest, state } of skills)
+        if (state !== "same")
+          logApproval({
+            action: "approved",
+            kind: "skill",
+            id: `${path} from ${url}${commit === undefined ? "" : ` at ${commit}`}`,
+            digest,
+            scope: scopeOf(packages),
+            by,
+          });
+  return isAgreed;
+}
+
+function scopeOf({ project }: InstallContext): ApprovalScope {
+  return project.scope === "user" ? { kind: "user" } : { kind: "location", id: project.folder };
 }
 
 /** @throws CliError `PATH_OUTSIDE`, `SKILLS_PATTERN` */
@@ -96,6 +123,7 @@ export async function changeCopies(context: CommandContext, packages: InstallCon
     if (known.length < names.length)
       throw usageError("Copied skills and packages cannot be removed by the same command. Run it once for each.");
     await removeSkills({ context: packages, paths, isForced: options.yes === true });
+    for (const path of paths) logApproval({ action: "revoked", kind: "skill", id: path, scope: scopeOf(packages), by: "skillhost remove" });
     return { ...noCopies, names: known, exitCode: reportRemoved(context, paths, packages) };
   }
   return { ...(await updateCopies(context, packages, { ...request, paths })), names: known };
@@ -120,7 +148,8 @@ async function updateCopies(
   const outcome = await updateSkills({
     context: packages,
     paths,
-    confirm: (preview, diagnostics) => confirmCopies(context, preview, { diagnostics, yes: options.yes === true }),
+    confirm: (preview, diagnostics) =>
+      confirmCopies(context, preview, { diagnostics, yes: options.yes === true, packages, command: "update" }),
   });
   if (outcome.kind === "done") for (const path of trusted) await trustMade(context, path);
   // Packages follow if none or some of the names are theirs.
@@ -183,12 +212,18 @@ async function askWhich({ io, out }: CommandContext, label: string, skills: read
 }
 
 interface Review {
+  readonly packages: InstallContext;
+  readonly command: "add" | "update";
   readonly diagnostics: readonly Diagnostic[];
   readonly yes: boolean;
 }
 
 /** Shows what would be copied, and asks. */
-async function confirmCopies(context: CommandContext, preview: readonly PreviewedSource[], { diagnostics, yes }: Review): Promise<boolean> {
+async function askAboutCopies(
+  context: CommandContext,
+  preview: readonly PreviewedSource[],
+  { diagnostics, yes }: Review,
+): Promise<boolean> {
   const { out } = context;
   const shown = describeSources(preview, out);
   if (!out.isJson) {

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { errorMessage } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
+import { logApproval } from "../../trust/approval-log.ts";
 import { createPrivateKeyFile, keysFolderIn, listPrivateKeys, type StoredKey } from "../../trust/private-keys.ts";
 import { changeTrustFile, readTrustFile, type TrustFile, trustFileIn } from "../../trust/trust-file.ts";
 import { skillhostHome } from "../../trust/trust-policy.ts";
@@ -52,6 +53,7 @@ export async function newKey(context: CommandContext, name = "", { passphraseFil
     throw new CliError("KEY_INVALID", "A key's name must be a single line of up to 200 characters.", 2);
   const passphrase = readPassphrase(context, passphraseFile);
   const key = await createPrivateKeyFile(keysFolderIn(skillhostHome()), name, passphrase);
+  logApproval({ action: "approved", kind: "key", id: `${key.id} ${key.name}`.trim(), by: "skillhost keys new" });
   await changeTrustFile(trustPath(), (before) => withKeys(before, [key]));
   const line = formatKey(key);
   if (out.isJson)
@@ -77,6 +79,7 @@ export async function trustKeys({ io, out }: CommandContext, given: string): Pro
       `The key ${gone.id} was revoked. Remove it from "revoked" in ${out.path(trustPath())} if that was a mistake.`,
       1,
     );
+  for (const { id, name } of keys) logApproval({ action: "approved", kind: "key", id: `${id} ${name}`.trim(), by: "skillhost keys trust" });
   await changeTrustFile(trustPath(), (before) => withKeys(before, keys));
   if (out.isJson) out.envelope({ ok: true, data: { trusted: keys.map(({ id, name }) => ({ id, name })) }, diagnostics: [] });
   else for (const { id, name } of keys) out.line(`Trusted ${visibleLine(`${id} ${name}`.trim())}.`);
@@ -97,6 +100,7 @@ export async function revokeKey({ out }: CommandContext, wanted: string, { reaso
     );
   if (ids.size > 1) throw new CliError("KEY_AMBIGUOUS", `Several keys have this name. Use the id of one: ${[...ids].join(", ")}.`, 1);
   const revocation = { id, at: new Date().toISOString(), ...(reason !== undefined && { reason }) };
+  logApproval({ action: "revoked", kind: "key", id, by: "skillhost keys revoke" });
   await changeTrustFile(trustPath(), (before) => ({
     ...before,
     ...(before.keys && { keys: before.keys.filter((key) => key.id !== id) }),

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
 import { isInside, realPathOfDeepest } from "../../io/confine-path.ts";
+import { logApproval } from "../../trust/approval-log.ts";
 import { changeTrustFile, identityOf, readTrustFile, type TrustedFolder, trustFileIn, trustFolderIn } from "../../trust/trust-file.ts";
 import { skillhostHome } from "../../trust/trust-policy.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -39,6 +40,7 @@ export async function distrustFolder(context: CommandContext, given: string | un
         : `It is inside ${above.path}, which is trusted: remove that instead.`;
     throw new HostError("FOLDER_NOT_TRUSTED", `${folder} is not a trusted folder. ${why}`);
   }
+  for (const { path } of kept().filter(isMeant)) logApproval({ action: "revoked", kind: "folder", id: path, by: "skillhost trust remove" });
   await changeTrustFile(trustFile(), (before) => ({ ...before, folders: before.folders?.filter((each) => !isMeant(each)) }));
   if (out.isJson) out.envelope({ ok: true, data: { removed: folder }, diagnostics: [] });
   else out.line(`No longer trusted: ${visibleLine(folder)}.`);

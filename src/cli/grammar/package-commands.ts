@@ -53,6 +53,14 @@ function addChangeCommands(program: Command, choose: Choose): void {
 
 function addLockCommands(program: Command, choose: Choose): void {
   program
+    .command("outdated")
+    .description("list packages with skills that have a newer version")
+    .argument("[package...]", "package names (default: all that contain skills)")
+    .option(...user)
+    .action((names: string[], options: PackageScopeOptions) =>
+      choose("outdated", async (context) => (await import("../commands/outdated.ts")).outdated(context, names, options)),
+    );
+  program
     .command("lock")
     .summary("record the versions, files and tools of all skills")
     .description("Writes skillhost-lock.json: versions, the digest of every file, and the definition of each tool.")

@@ -1,7 +1,10 @@
 import type { Command } from "commander";
 import type { KeyOptions } from "../commands/keys.ts";
+import type { PolicyOptions } from "../commands/policy-settings.ts";
 import type { SignOptions } from "../commands/sign.ts";
+import type { TrustLogOptions } from "../commands/trust-log.ts";
 import type { Choose } from "./choose.ts";
+import { count } from "./option-values.ts";
 
 /** The commands about trusted folders and keys. */
 export function addTrustCommands(program: Command, choose: Choose): void {
@@ -18,7 +21,16 @@ export function addTrustCommands(program: Command, choose: Choose): void {
     .action((skill: string, options: SignOptions) =>
       choose("sign", async (context) => (await import("../commands/sign.ts")).sign(context, skill, options), {}),
     );
-  addFolderCommands(program.command("trust").description("manage the folders whose code may run"), choose);
+  const trust = program.command("trust").description("manage the folders whose code may run, and your policy");
+  addFolderCommands(trust, choose);
+  addPolicyCommands(trust.command("policy").description("manage what must be signed, and which packages may be installed"), choose);
+  trust
+    .command("log")
+    .description("list what you approved: folders, keys, packages, tools and settings")
+    .option("--last <count>", "only the newest", count)
+    .action((options: TrustLogOptions) =>
+      choose("trust log", async (context) => (await import("../commands/trust-log.ts")).trustLog(context, options)),
+    );
   addKeyCommands(program.command("keys").description("manage signing keys: yours, and the ones you trust"), choose);
 }
 
@@ -38,6 +50,34 @@ function addFolderCommands(trust: Command, choose: Choose): void {
     .description("stop trusting a folder")
     .argument("[folder]", "the folder, as listed by trust list (default: as for add)")
     .action((folder: string | undefined) => choose("trust remove", async (context) => (await load()).distrustFolder(context, folder)));
+}
+
+function addPolicyCommands(policy: Command, choose: Choose): void {
+  const load = () => import("../commands/policy-settings.ts");
+  policy
+    .command("show")
+    .description("show what is required, and by whom: your organisation, you, this project")
+    .action(() => choose("trust policy show", async (context) => (await load()).showPolicy(context)));
+  policy
+    .command("set")
+    .description("change a setting of your policy; the value default takes it back")
+    .argument("<setting>", "policy[.<scope>], definitions[.<scope>] or provenance.<package>")
+    .argument("<value>", "off, warn, first-use or require, as the setting has it; or default")
+    .option("--repository <url>", "where the package must be built from; for provenance")
+    .option("--workflow <path>", "the workflow that must have built it; for provenance")
+    .action((setting: string, value: string, options: PolicyOptions) =>
+      choose("trust policy set", async (context) => (await load()).setPolicy(context, setting, value, options)),
+    );
+  policy
+    .command("allow")
+    .description("allow packages by name or pattern, or by the address that they come from; all others are denied then")
+    .argument("<what...>", "such as @acme/* or https://npm.acme.com/")
+    .action((what: string[]) => choose("trust policy allow", async (context) => (await load()).allow(context, what)));
+  policy
+    .command("deny")
+    .description("deny packages by name or pattern, or take back an address that was allowed")
+    .argument("<what...>", "such as left-pad or https://npm.acme.com/")
+    .action((what: string[]) => choose("trust policy deny", async (context) => (await load()).deny(context, what)));
 }
 
 function addKeyCommands(keys: Command, choose: Choose): void {

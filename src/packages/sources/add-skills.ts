@@ -27,11 +27,11 @@ export interface AddSkillsOptions extends Pick<InstallSkillsOptions, "into" | "c
  * @throws HostError `GIT_…`, `INDEX_…`, `SOURCE_…`, `PACKAGE_TARBALL`, `SKILL_EXISTS`, `PACKAGE_REFUSED`, `PACKAGES_BUSY`.
  */
 export async function addSkills(options: AddSkillsOptions): Promise<SkillsOutcome | undefined> {
-  const { signal, onProgress } = options.context;
+  const { signal, onProgress, checkSource } = options.context;
   return withStaging(options.context, async (staging) => {
     const staged: StagedSource[] = [];
     for (const [index, source] of options.sources.entries()) {
-      const place = { folder: join(staging.folder, `source-${index}`), signal, onProgress };
+      const place = { folder: join(staging.folder, `source-${index}`), signal, onProgress, checkSource };
       const opened = typeof source === "string" ? await openWeb(source, place) : await openGit(source, place);
       if (opened === undefined) return undefined;
       staged.push(await stageSource(opened, options));

@@ -1,7 +1,9 @@
 import { HostError } from "../../base/errors.ts";
 import { boundedFetch } from "../../io/net/bounded-fetch.ts";
 import { isPrivateHost } from "../../io/net/host-address.ts";
+import { assertAddress, type SourceCheck } from "../check-sources.ts";
 import { megabytes } from "../entry-rules.ts";
+import { repositoryLabel } from "./git-source.ts";
 
 export interface Download {
   readonly status: number;
@@ -13,6 +15,8 @@ export interface Download {
 interface DownloadOptions {
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** Asked for the address and for the target of every redirect. */
+  readonly checkSource: SourceCheck;
   onProgress(text: string): void;
 }
 
@@ -33,13 +37,18 @@ function isLoopback({ hostname }: URL): boolean {
  * Fetches a file. Redirects may lead to another host, but neither away from https nor from a public host into a private network.
  * @throws HostError `SOURCE_FETCH`
  */
-export async function download(address: string, { maxBytes, signal, onProgress }: DownloadOptions): Promise<Download> {
+export async function download(address: string, { maxBytes, signal, onProgress, checkSource }: DownloadOptions): Promise<Download> {
   if (!isWebAddress(address))
     throw new HostError("SOURCE_FETCH", "The address is neither https nor on this machine, or contains credentials.");
   const first = new URL(address);
+  assertAddress(address, { checkSource });
   const wasPrivate = isPrivateHost(first.hostname);
+  const isAllowed = (url: URL): boolean => checkSource({ name: repositoryLabel(address), address: url.href }) === undefined;
   const allowHost = (url: URL): boolean =>
-    isWebAddress(url.href) && (first.protocol === "http:" || url.protocol === "https:") && (wasPrivate || !isPrivateHost(url.hostname));
+    isAllowed(url) &&
+    isWebAddress(url.href) &&
+    (first.protocol === "http:" || url.protocol === "https:") &&
+    (wasPrivate || !isPrivateHost(url.hostname));
   const limit = AbortSignal.any([signal, AbortSignal.timeout(longestMs)]);
   const outcome = await boundedFetch({
     url: address,

@@ -1,5 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import { counted } from "../../base/text.ts";
+import { assertAddress } from "../check-sources.ts";
 import { findSkills } from "./find-skills.ts";
 import { fetchRepository, type TreeEntry } from "./git-repository.ts";
 import { assertFetchable, type GitSource } from "./git-source.ts";
@@ -7,8 +8,10 @@ import type { OpenedSource, OpenOptions } from "./opened-source.ts";
 import { stageGitSkills } from "./stage-git-skills.ts";
 
 /** Fetches a repository. @throws HostError `GIT_…` */
-export async function openGit(source: GitSource, { folder, signal, onProgress }: OpenOptions): Promise<OpenedSource> {
+export async function openGit(source: GitSource, options: OpenOptions): Promise<OpenedSource> {
+  const { folder, signal, onProgress } = options;
   assertFetchable(source);
+  assertAddress(source.url, options);
   onProgress(`Fetching ${source.url}…`);
   const repository = await fetchRepository(source, { folder: `${folder}.git`, signal });
   const entries = new Map<string | undefined, Promise<readonly TreeEntry[]>>();

@@ -1,3 +1,4 @@
+import type { SourceCheck } from "../check-sources.ts";
 import type { LockedSource } from "../lock-file.ts";
 import type { FoundSkills } from "./find-skills.ts";
 import type { StagedSkill } from "./stage-git-skills.ts";
@@ -19,5 +20,6 @@ export interface OpenOptions {
   /** A folder for what is fetched, which does not exist yet. */
   readonly folder: string;
   readonly signal: AbortSignal;
+  readonly checkSource: SourceCheck;
   onProgress(text: string): void;
 }
