@@ -189,6 +189,13 @@ describe.skipIf(noGit !== undefined)(`skills of Git repositories ${noGit ?? ""}`
     expect((await json(["add", "acme/tools", "--yes"])).error?.code).toBe("SKILLS_PATTERN");
   });
 
+  test("a folder with the name of a repository is pointed out", async () => {
+    place.write("project/acme/tools/SKILL.md", skillDocument("tools"));
+    writeFileSync(place.at("git-home/.gitconfig"), `[url "file://${place.at("nowhere")}/"]\n  insteadOf = https://github.com/\n`);
+    const added = await run(["add", "acme/tools", "--yes"]);
+    expect([added.code, added.stderr]).toEqual([1, expect.stringContaining("For the folder, write ./acme/tools.")]);
+  });
+
   test("without git the error says what to do", async () => {
     const before = process.env["PATH"];
     process.env["PATH"] = place.at("nowhere");
@@ -203,11 +210,11 @@ describe.skipIf(noGit !== undefined)(`skills of Git repositories ${noGit ?? ""}`
     expect(project()).toEqual(["package.json"]);
   });
 
-  test("nothing is left over in node_modules", async () => {
+  test("nothing is left over, and no node_modules is made", async () => {
     const { url } = new TestRepository("tools", linter);
     await run(["add", url, "--yes"]);
     await run(["add", `${url}#nosuch`, "--yes"]);
-    expect(readdirSync(place.at("project/node_modules"))).toEqual([]);
+    expect(readdirSync(place.at("project")).sort()).toEqual(["package.json", "skillhost-lock.json", "skills"]);
     expect(readFileSync(place.at("project/package.json"), "utf8")).toBe('{ "name": "project", "version": "1.0.0" }\n');
   });
 });

@@ -137,6 +137,8 @@ describe.skipIf(noGit !== undefined)(`hostile Git repositories ${noGit ?? ""}`, 
     const filters = `[filter "evil"]\n  smudge = ${program}\n  clean = ${program}\n  required = true\n[diff "evil"]\n  textconv = ${program}\n`;
     place.write("git-home/.gitconfig", `[core]\n  hooksPath = ${place.at("hooks")}\n  fsmonitor = ${program}\n${filters}`);
     expect(await run(["add", repository.url, "--yes"])).toMatchObject({ code: 0 });
+    // An abbreviated commit needs all refs, and to write these.
+    expect(await run(["add", `${repository.url}@${repository.head.slice(0, 9)}`, "--yes"])).toMatchObject({ code: 0 });
     expect(existsSync(place.at("ran"))).toBe(false);
   });
 
@@ -177,7 +179,7 @@ describe.skipIf(noGit !== undefined)(`hostile Git repositories ${noGit ?? ""}`, 
     running.interrupt();
     expect((await running.done).code).not.toBe(0);
     expect(project()).toEqual(["package.json"]);
-    expect(readdirSync(place.at("project/node_modules"))).toEqual([]);
+    expect(existsSync(place.at("project/node_modules"))).toBe(false);
   });
 });
 

@@ -39,8 +39,7 @@ describe.skipIf(noGit !== undefined)(`after a process was killed ${noGit ?? ""}`
   test("a skill that was taken away for its new version is copied again", async () => {
     const { url } = new TestRepository("tools", { "skills/linter/SKILL.md": skillDocument("linter") });
     await run(["add", url, "--yes"]);
-    mkdirSync(place.at("project/node_modules/.skillhost-0123456789ab"));
-
+    mkdirSync(place.at("project/node_modules/.skillhost-0123456789ab"), { recursive: true });
     renameSync(place.at("project/skills/linter"), place.at("project/node_modules/.skillhost-0123456789ab/old-0"));
     expect((await run(["verify"])).code).toBe(1);
     expect(await run(["update", "--yes"])).toMatchObject({ code: 0, stdout: expect.stringContaining("Added skills/linter.") });

@@ -41,6 +41,8 @@ export async function changeCommand(
   if (command === "add") {
     if (names.some(isBundledName)) return addBundled(context, names, options);
     const sources = sourcesOf(names, options);
+    for (const name of names)
+      if (isAlsoFolder(name, context)) context.out.note(`${name} is a repository of GitHub. For the folder, write ./${name}.`);
     const exitCode = sources && (await addCopies(context, sources, options));
     if (exitCode !== undefined) return exitCode;
     if (options.skill !== undefined) throw packageWithSkills();
@@ -86,6 +88,10 @@ function logPackages({ packages, removed }: Preview, { project }: InstallContext
   for (const { name, version, integrity } of packages)
     logApproval({ action: "approved", kind: "package", id: `${name}@${version}`, digest: integrity, scope, by });
   for (const name of removed) logApproval({ action: "revoked", kind: "package", id: name, scope, by });
+}
+
+function isAlsoFolder(name: string, { io }: CommandContext): boolean {
+  return /^[\w.-]+\/[\w./-]+$/.test(name) && !/^\.|\.t(?:ar\.)?gz$/.test(name) && existsSync(join(io.cwd, name));
 }
 
 /** Undefined: the names are those of packages. A web address can be one, too. */

@@ -61,8 +61,9 @@ export async function verify(context: CommandContext, options: VerifyOptions): P
     const { folder } = packages.project;
     await settleFolder(folder, context);
     const found = await verifyProject(folder, { ...packages, runs: options.run === true, onRead: progress(context) });
-    if (options.remote !== true) return found;
-    return { ...found, drift: [...found.drift, ...(await findRemoteDrift(needLock(folder), packages.signal))] };
+    const moved = options.remote === true ? await findRemoteDrift(needLock(folder), packages.signal) : [];
+    if (moved.length > 0) context.out.note('To review what branches and tags name now, run "skillhost update".');
+    return { ...found, drift: [...found.drift, ...moved] };
   });
   return reportDrift(context, outcome, `${totals(outcome)} verified against skillhost-lock.json.`, {});
 }

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError } from "../../base/errors.ts";
 import { closeStaging, openStaging, type Staging } from "../commit.ts";
@@ -43,6 +44,8 @@ export async function addSkills(options: AddSkillsOptions): Promise<SkillsOutcom
 /** Runs `use` with a staging folder, while no other process changes the project's packages. */
 export async function withStaging<T>(context: InstallContext, use: (staging: Staging) => Promise<T>): Promise<T> {
   const { project, signal, onProgress } = context;
+  const modules = join(project.folder, "node_modules");
+  const hadModules = existsSync(modules);
   const claim = await claimProject(project, { signal, manager: "any", onWait: () => onProgress(waitingText) });
   try {
     const staging = await openStaging(project.folder);
@@ -53,6 +56,8 @@ export async function withStaging<T>(context: InstallContext, use: (staging: Sta
     }
   } finally {
     claim[Symbol.dispose]();
+    // The lock and the staging folder were all that was in it. A project without npm packages needs none.
+    if (!hadModules) await rmdir(modules).catch(() => {});
   }
 }
 
