@@ -23,7 +23,7 @@ import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import { type RootsLease, SkillStore } from "../skills/store/skill-store.ts";
 import type { CallResult } from "../tools/tool.ts";
 import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
-import { approvalLogIn, withApprovalLog } from "../trust/approval-log.ts";
+import { approvalLogOf, withApprovalLog } from "../trust/approval-log.ts";
 import { createFileApprovals } from "../trust/approvals.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
@@ -86,7 +86,7 @@ class SkillHost implements Host {
     });
     this.#problems = new HostProblems((diagnostic) => this.#feed.report(diagnostic));
     const stored = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });
-    const approvals = withApprovalLog(stored, approvalLogIn(options.approvalsDirectory));
+    const approvals = withApprovalLog(stored, approvalLogOf(options.approvalsDirectory));
     this.#trust = new HostTrust(loadTrustSettings(options.trust), approvals, log);
     this.#loader = createModuleLoader({
       ...providedModules,

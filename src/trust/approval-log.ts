@@ -26,9 +26,14 @@ export interface ApprovalRecord extends ApprovalEvent {
   readonly user: string;
 }
 
-/** The log of a folder of approvals. Default: that of the user. */
-export function approvalLogIn(directory: string = join(skillhostHome(), "approvals")): string {
-  return join(directory, "log.jsonl");
+/** The log in a user's folder for skillhost. */
+export function approvalLogIn(home: string = skillhostHome()): string {
+  return join(home, "approvals.jsonl");
+}
+
+/** The log for a folder of approvals: that of the user, if the folder is the user's own. */
+export function approvalLogOf(directory: string): string {
+  return directory === join(skillhostHome(), "approvals") ? approvalLogIn() : join(directory, "log.jsonl");
 }
 
 /**

@@ -86,7 +86,7 @@ export async function trustFolderIn(file: string, folder: string): Promise<Trust
 
 /** The log of approvals that belongs to a trust file. */
 function approvalLogBeside(file: string): string {
-  return approvalLogIn(join(dirname(file), "approvals"));
+  return approvalLogIn(dirname(file));
 }
 
 const maxBytes = 1024 * 1024;

@@ -70,7 +70,10 @@ test("show says what applies and which file requires it, and set says when the o
   place.write("policy.json", '{ "policy": { "package": "require" }, "packages": ["@acme/*"] }');
   vi.stubEnv("SKILLHOST_POLICY", place.at("policy.json"));
   const set = await policy("set", "policy.package", "off");
-  expect([set.code, set.stderr]).toEqual([0, expect.stringContaining("requires require, which stays in effect")]);
+  expect([set.code, set.stderr]).toEqual([
+    0,
+    expect.stringContaining("In effect is policy.package require, because something else requires it"),
+  ]);
   const { stdout } = await policy("show");
   expect(stdout).toContain("  policy.package require\n");
   expect(stdout).toContain(`organisation (${place.at("policy.json")}):\n  policy.package require\n  packages @acme/*\n`);

@@ -1,5 +1,8 @@
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type CliRun, skillDocument } from "../cli/run-cli.ts";
 import { type LoopbackRegistry, startRegistry } from "./loopback-registry.ts";
 import { installed, lintTool, place, read, run, skillTarball, useProjects } from "./project-kit.ts";
@@ -168,14 +171,53 @@ test("what is approved is logged before it counts: packages, folders, keys and s
 
 test("a log that something else has changed is reported, and one that cannot be written approves nothing", async () => {
   expect((await run(["trust", "add", place.at("project")])).code).toBe(0);
-  const file = place.at("home/approvals/log.jsonl");
+  const file = place.at("home/approvals.jsonl");
   writeFileSync(file, `${readFileSync(file, "utf8")}{"time":"never"}\n`);
   const changed = await run(["trust", "log"]);
-  expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining("log.jsonl:2:1")]);
+  expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining("approvals.jsonl:2:1")]);
   expect(changed.stdout).toContain("approved folder");
-  place.write("other/approvals/log.jsonl/in-the-way", "");
+  place.write("other/approvals.jsonl/in-the-way", "");
   vi.stubEnv("SKILLHOST_HOME", place.at("other"));
   const refused = await run(["trust", "add", place.at("project")]);
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("nothing was approved")]);
   expect(existsSync(place.at("other/trust.json"))).toBe(false);
+});
+
+test("websites are compared with their redirects and with what their index names, and copied skills by ci", async () => {
+  const pages = new Map<string, string | URL>();
+  const server = createServer((request, response) => {
+    const page = pages.get(request.url ?? "");
+    if (page instanceof URL) response.writeHead(302, { location: page.href }).end();
+    else response.writeHead(page === undefined ? 404 : 200).end(page);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const document = skillDocument("greeter");
+  const digest = `sha256:${createHash("sha256").update(document).digest("hex")}`;
+  const entry = { name: "greeter", type: "skill-md", description: "A skill.", url: `${origin}/files/SKILL.md`, digest };
+  const $schema = "https://schemas.agentskills.io/discovery/0.2.0/schema.json";
+  pages.set("/team/.well-known/agent-skills/index.json", JSON.stringify({ $schema, skills: [entry] }));
+  pages.set("/files/SKILL.md", document);
+
+  policy({ registries: [`${origin}/team/`] });
+  const outside = await run(["add", `${origin}/team/`, "--yes"]);
+  expect([outside.code, outside.stderr]).toEqual([1, expect.stringContaining(`It comes from ${origin}/files/SKILL.md`)]);
+  pages.set("/team/.well-known/agent-skills/index.json", new URL(`${origin}/elsewhere/index.json`));
+  pages.set("/elsewhere/index.json", JSON.stringify({ $schema, skills: [entry] }));
+  expect((await run(["add", `${origin}/team/`, "--yes"])).code).toBe(1);
+  expect(existsSync(place.at("project/skills"))).toBe(false);
+
+  policy({ registries: [origin] });
+  expect((await run(["add", `${origin}/team/`, "--yes"])).code).toBe(0);
+  expect((await run(["ci"])).code).toBe(0);
+  policy({ registries: ["https://npm.acme.com/"] });
+  const refused = await run(["ci"]);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("does not allow it")]);
+  const { stdout } = await run(["trust", "log", "--json"]);
+  const { records } = (JSON.parse(stdout) as { data: { records: readonly { kind: string; id: string }[] } }).data;
+  expect(records.find(({ kind }) => kind === "skill")?.id).toContain("skills/greeter from http://127.0.0.1");
 });

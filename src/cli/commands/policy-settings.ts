@@ -62,12 +62,13 @@ function linesOf(settings: Readonly<Record<string, unknown>>): readonly string[]
 }
 
 /** Changes one setting of the user's policy. `default` takes it back. */
-export async function setPolicy({ out }: CommandContext, setting: string, value: string, options: PolicyOptions): Promise<number> {
+export async function setPolicy(context: CommandContext, setting: string, value: string, options: PolicyOptions): Promise<number> {
+  const { out } = context;
   const change = changeOf(setting, value, options);
   await changePolicy(`${setting} = ${[value, options.repository, options.workflow].filter(Boolean).join(" ")}`, change);
   out.envelope({ ok: true, data: { setting, value }, diagnostics: [] });
   if (!out.isJson) out.line(value === "default" ? `${setting} has its default again.` : `Set ${visibleLine(setting)} to ${value}.`);
-  const stronger = strongerThan(setting, value);
+  const stronger = strongerThan(setting, value, context);
   if (stronger !== undefined) out.note(stronger);
   return 0;
 }
@@ -110,13 +111,14 @@ function changeOf(setting: string, value: string, options: PolicyOptions): Chang
   throw usageError(`${JSON.stringify(setting)} is not a setting. The settings are ${names}.`);
 }
 
-/** The settings of the organisation stay in effect, so what the user sets may change nothing. */
-function strongerThan(setting: string, value: string): string | undefined {
+/** Other files stay in effect, so what the user sets may change nothing. */
+function strongerThan(setting: string, value: string, { config }: CommandContext): string | undefined {
   const [, group, scope] = /^(policy|definitions)\.(\w+)$/.exec(setting) ?? [];
   if (group === undefined || scope === undefined || value === "default") return undefined;
-  const { [group as "policy"]: effective } = loadTrustSettings();
+  const { [group as "policy"]: effective } = loadTrustSettings(config.trust);
   const now = effective[scope as "user"];
-  return now === value ? undefined : `The policy of your organisation requires ${now}, which stays in effect.`;
+  if (now === value) return undefined;
+  return `In effect is ${setting} ${now}, because something else requires it. "skillhost trust policy show" shows what does.`;
 }
 
 /** Allows packages, or an address that packages may come from. */
