@@ -51,6 +51,33 @@ export function permissionRoute(context: CommandContext, sourceOf: (tool: string
   return { handler: deny, wasUnanswered: () => isUnanswered };
 }
 
+/**
+ * Asks the user at the terminal about each call that no rule decides: once, for the session, always in this project, or not. Undefined without a
+ * terminal.
+ */
+export function promptPermission(context: CommandContext): AskHandler<"permission"> | undefined {
+  const ask = context.out.isJson ? undefined : asker(context);
+  return ask && ((data) => decideWithScope(data, ask));
+}
+
+async function decideWithScope(data: PermissionAsk, ask: Ask): Promise<PermissionDecision> {
+  const { text, isWhole } = permissionText(data);
+  if (isWhole) return readScope(await ask(`${text}\n${scopes}`));
+  const answer = read(await ask(`${text}\n${unseen}: `));
+  if (answer === "show") return readScope(await ask(`${permissionText(data, undefined, { isCut: false }).text}\n${scopes}`));
+  return answer === "allow unseen" ? { kind: "approve-once" } : { kind: "reject" };
+}
+
+const scopes = "Allow it? [y] once, [s] for this session, [a] always in this project, [N] no: ";
+const unseen = 'Type "show" to see everything, or "allow unseen" to allow it without; anything else denies it';
+
+function readScope(given: string): PermissionDecision {
+  const answer = read(given);
+  if (/^y(es)?$/.test(answer)) return { kind: "approve-once" };
+  if (answer === "s") return { kind: "approve-for-session" };
+  return answer === "a" ? { kind: "approve-for-location" } : { kind: "reject" };
+}
+
 /** Lets tools ask the user at the terminal; undefined without a terminal. */
 export function userInputHandler(context: CommandContext): AskHandler<"userInput"> | undefined {
   const ask = asker(context);
@@ -90,8 +117,7 @@ async function askShort(text: string, ask: Ask): Promise<boolean> {
 
 /** Text that was cut is allowed only after it was shown or with explicit consent. */
 async function askLong(data: PermissionAsk, source: string, text: string, ask: Ask): Promise<boolean> {
-  const how = 'Type "show" to see everything, or "allow unseen" to allow it without; anything else denies it';
-  const answer = read(await ask(`${text}\n${how}: `));
+  const answer = read(await ask(`${text}\n${unseen}: `));
   if (answer === "show") return askShort(permissionText(data, source, { isCut: false }).text, ask);
   return answer === "allow unseen";
 }

@@ -5,13 +5,20 @@ import { isatty } from "node:tty";
 import { setFlagsFromString } from "node:v8";
 import { toError } from "../base/errors.ts";
 import { onAbort, waitFor } from "../base/wait.ts";
+import { createLineReader, type LineReader } from "./line-reader.ts";
 
 const graceMs = 1_000;
 
 /** The process as the command line sees it. `leave` ends it if leftovers of skills keep it running. */
 export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; leave(): void } {
   const stop = new AbortController();
+  const interrupts: (() => void)[] = [];
   const onSignal = (signal: NodeJS.Signals): void => {
+    const interrupt = signal === "SIGINT" ? interrupts.at(-1) : undefined;
+    if (interrupt !== undefined) {
+      interrupt();
+      return;
+    }
     // A second signal exits at once.
     if (stop.signal.aborted) self.exit(signal === "SIGINT" ? 130 : 143);
     stop.abort(new Error(`Stopped by ${signal}.`));
@@ -30,6 +37,11 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     signal: stop.signal,
     takeStreams: () => takeStreams(self, answer),
     ask: (question, signal) => ask(self, question, signal),
+    openLines: () => createLineReader(self.stdin, (text) => self.stderr.write(text)),
+    onInterrupt(listener) {
+      interrupts.push(listener);
+      return { [Symbol.dispose]: () => void interrupts.splice(interrupts.indexOf(listener), 1) };
+    },
     onStrayError: (listener) => onStrayError(self, listener),
   };
   return {
@@ -157,6 +169,10 @@ export interface CliIo {
   takeStreams?(): ProtocolStreams;
   /** Asks the user at the terminal. Rejects with the signal's reason; the end of the input is an empty answer. */
   ask?(question: string, signal: AbortSignal): Promise<string>;
+  /** Reads standard input line by line. Nothing else may read it until the reader is disposed of. */
+  openLines?(): LineReader;
+  /** Calls the listener on Ctrl-C instead of firing the signal. The latest listener counts. */
+  onInterrupt?(listener: () => void): Disposable;
   /** Reports uncaught errors of skill code, which may outlive its calls. */
   onStrayError?(listener: (error: Error) => void): Disposable;
 }

@@ -88,7 +88,22 @@ Examples:
 }
 
 const helpGroups: Readonly<Record<string, readonly string[]>> = {
-  "Write and use skills:": ["init", "dev", "new", "list", "show", "explain", "check", "test", "types", "call", "run", "agent"],
+  "Write and use skills:": [
+    "init",
+    "dev",
+    "new",
+    "list",
+    "show",
+    "explain",
+    "check",
+    "test",
+    "types",
+    "call",
+    "run",
+    "chat",
+    "sessions",
+    "agent",
+  ],
   "Serve and connect:": ["connect", "disconnect", "mcp", "approve", "login", "logout", "doctor"],
   "Install and publish:": ["add", "remove", "update", "outdated", "lock", "verify", "ci", "pack", "publish"],
   "Trust:": ["trust", "sign", "keys"],

@@ -1,7 +1,9 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { PassThrough } from "node:stream";
 import { onTestFinished } from "vitest";
+import { createLineReader } from "../../src/cli/line-reader.ts";
 import { main } from "../../src/cli/main.ts";
 import type { CliIo, ProtocolStreams } from "../../src/cli/process-io.ts";
 import { patience } from "../slowness.ts";
@@ -37,6 +39,12 @@ export interface RunningCli {
   line(fits: (line: string) => boolean): Promise<string>;
   /** Interrupts the command like Ctrl-C. */
   interrupt(): void;
+  /** Types a line into a command that reads lines. */
+  type(line: string): void;
+  /** Ends the input like Ctrl-D. */
+  endInput(): void;
+  /** Waits until stderr contains a text that was not waited for before. */
+  said(text: string): Promise<void>;
 }
 
 /** Runs the command line in this process until it ends. */
@@ -48,6 +56,9 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
   const stop = new AbortController();
   let [stdout, stderr, taken] = ["", "", 0];
   const watchers = new Set<() => void>();
+  const typed = new PassThrough();
+  const interrupts: (() => void)[] = [];
+  let heard = 0;
   const { cwd = tmpdir(), env = {}, stdin, isTTY = false, isTrusted = true, answer, streams } = setup;
   const io: CliIo = {
     stdout: {
@@ -61,6 +72,7 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
       isTTY,
       write(text) {
         stderr += text;
+        for (const watcher of watchers) watcher();
       },
     },
     stdin: { isTTY, isPiped: stdin !== undefined, read: () => Promise.resolve(stdin ?? "") },
@@ -68,6 +80,11 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
     env: { LANG: "C.UTF-8", ...(isTrusted && { SKILLHOST_TRUST: "1" }), ...env },
     signal: stop.signal,
     ...(streams && { takeStreams: () => ({ ...streams, [Symbol.dispose]: () => {} }) }),
+    openLines: () => createLineReader(typed, (text) => io.stderr.write(text)),
+    onInterrupt(listener) {
+      interrupts.push(listener);
+      return { [Symbol.dispose]: () => void interrupts.splice(interrupts.indexOf(listener), 1) };
+    },
     ...(answer && { ask: async (question: string) => answer(question) }),
   };
   const done = main(argv, io).then((code) => ({ code, stdout, stderr }));
@@ -96,7 +113,33 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
   return {
     done,
     line,
-    interrupt: () => stop.abort(new Error("Stopped by SIGINT.")),
+    interrupt: () => (interrupts.at(-1) ?? (() => stop.abort(new Error("Stopped by SIGINT."))))(),
+    type: (text) => void typed.write(`${text}\n`),
+    endInput: () => void typed.end(),
+    said: (text) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const at = stderr.indexOf(text, heard);
+          if (at === -1) return;
+          heard = at + text.length;
+          end();
+          resolve();
+        };
+        const timer = setTimeout(() => fail(`stderr does not contain ${JSON.stringify(text)} in time`), patience(15_000));
+        const fail = (why: string): void => {
+          end();
+          reject(new Error(`${why}\nstdout:\n${stdout}\nstderr:\n${stderr}`));
+        };
+        const end = (): void => {
+          clearTimeout(timer);
+          watchers.delete(look);
+        };
+        watchers.add(look);
+        void done.then(() => {
+          if (watchers.has(look)) fail("It ended before.");
+        });
+        look();
+      }),
     get stdout() {
       return stdout;
     },
