@@ -109,7 +109,7 @@ test("Ctrl-C ends the turn, and between turns the conversation", async () => {
   expect((await cli.done).code).toBe(0);
 });
 
-test("an error of the model is printed, and the conversation goes on", async () => {
+test("an error of the model is printed, and the conversation continues", async () => {
   const { setup } = await stage(jsonAnswer({ error: { message: "no such model" } }, { status: 400 }), says("Better."));
   const cli = startCli(["chat"], setup);
   cli.type("First?");

@@ -86,7 +86,7 @@ test("the page about the command line names each key of a configuration", async 
 });
 
 test("the page about the command line names each command and option of the program", async () => {
-  const text = page("command-line.md");
+  const text = ["command-line.md", "run-and-chat.md", "checks.md"].map(page).join("\n");
   const commands = commandsIn([]);
   expect(commands).toContain("mcp");
   const optionsHere = await optionsOf([]);
@@ -126,7 +126,7 @@ function headingOf(text: string, command: string): string | undefined {
 
 test.each([
   ["mcp.md", /"((?:MCP|ADVICE_MCP|OAUTH|SAMPLING|HTTP)_[A-Z_]+)"/g],
-  ["command-line.md", /"((?:DOCTOR|ADVICE(?!_MCP)|CONFIG|AGENT_(?:UNKNOWN|FILE$|NOT))_?[A-Z_]+)"/g],
+  ["command-line.md and checks.md and run-and-chat.md", /"((?:DOCTOR|ADVICE(?!_MCP)|CONFIG|AGENT_(?:UNKNOWN|FILE$|NOT))_?[A-Z_]+)"/g],
   ["skills.md", /"((?:PROMPT|RESOURCE|URI)_[A-Z_]+|SKILL_TOO_LARGE)"/g],
   ["plugins.md and bundles.md", /"((?:PLUGIN|COMMAND)_[A-Z_]+)"/g],
 ])("docs/%s explains each code of its kind", (names, pattern) => {
