@@ -8,7 +8,7 @@ import type { CliIo } from "./process-io.ts";
 import type { ChosenAgent } from "./project-agents.ts";
 
 /** The options of the commands that have a session with a model. */
-export interface PromptOptions {
+export interface PromptCommandOptions {
   readonly agent?: string;
   readonly model?: string;
   readonly baseUrl?: string;
@@ -24,7 +24,7 @@ export interface PromptOptions {
 }
 
 /** The options of a session for prompts. Calls that no rule decides are asked for on a terminal, and denied elsewhere. */
-export function toSessionOptions(options: PromptOptions, context: CommandContext, chosen: ChosenAgent | undefined): SessionOptions {
+export function toSessionOptions(options: PromptCommandOptions, context: CommandContext, chosen: ChosenAgent | undefined): SessionOptions {
   const excluded = [...(chosen?.options.excludedTools ?? []), ...(options.excluded ?? [])];
   return {
     ...chosen?.options,

@@ -13,12 +13,12 @@ import { formatOf, writeExport } from "../export-session.ts";
 import type { LineReader } from "../line-reader.ts";
 import { withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
-import { type PromptOptions, toSessionOptions } from "../prompt-session.ts";
+import { type PromptCommandOptions, toSessionOptions } from "../prompt-session.ts";
 import { findStoredSession } from "../stored-sessions.ts";
 import { visibleLine, visibleText } from "../terminal-style.ts";
 import { createTurnReport } from "../turn-report.ts";
 
-export interface ChatCommandOptions extends PromptOptions {
+export interface ChatCommandOptions extends PromptCommandOptions {
   /** The session to continue: its id, or the beginning of it. `true`: the newest. */
   readonly resume?: string | true;
 }

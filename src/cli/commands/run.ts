@@ -8,11 +8,11 @@ import type { CommandContext } from "../command-context.ts";
 import { formatOf, writeExport } from "../export-session.ts";
 import { withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
-import { type PromptOptions, toSessionOptions } from "../prompt-session.ts";
+import { type PromptCommandOptions, toSessionOptions } from "../prompt-session.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
 
-export interface RunCommandOptions extends PromptOptions {
+export interface RunCommandOptions extends PromptCommandOptions {
   readonly export?: string;
 }
 

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { AgentCommandOptions } from "../commands/agent.ts";
 import type { ChatCommandOptions } from "../commands/chat.ts";
 import type { RunCommandOptions } from "../commands/run.ts";
-import type { PromptOptions } from "../prompt-session.ts";
+import type { PromptCommandOptions } from "../prompt-session.ts";
 import type { Choose } from "./choose.ts";
 import { withFilters } from "./option-values.ts";
 
@@ -58,7 +58,7 @@ function addSessionCommands(program: Command, choose: Choose): void {
       .command("resume")
       .description("continue a stored session, as chat --resume does")
       .argument("<id>", "the session's id, or the beginning of it"),
-  ).action((id: string, options: PromptOptions) =>
+  ).action((id: string, options: PromptCommandOptions) =>
     choose("sessions resume", async (context) => (await import("../commands/chat.ts")).chat(context, { ...options, resume: id }), {
       agent: options.agent,
     }),
