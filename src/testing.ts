@@ -13,6 +13,10 @@ import type { SkillsChange } from "./skills/skill.ts";
 import { approveAll, type CallResult } from "./tools/tool.ts";
 import type { CallArguments, ToolData, ToolName } from "./tools/tool-signatures.ts";
 
+export { matchSnapshot, modelText } from "./testing/model-snapshot.ts";
+export { type RecordTrafficOptions, recordTraffic } from "./testing/record-traffic.ts";
+export { type ScriptedMessage, type ScriptedModel, scriptedModel } from "./testing/scripted-model.ts";
+
 /** A skill folder made for a test, in a temporary directory of its own. */
 export interface TempSkill extends Disposable {
   /** The directory that holds the skill folder: give it to a host as a skill directory. */
@@ -84,6 +88,8 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     sessionsDirectory: join(scratch, "sessions"),
     approvalsDirectory: join(scratch, "approvals"),
     ...hostOptions,
+    // What servers offered in other runs must not count in a test.
+    mcp: { cacheDirectory: join(scratch, "mcp-cache"), ...hostOptions.mcp },
     // A test is code of the project already.
     trust: { directory: join(scratch, "trust"), folders: true, ...hostOptions.trust },
   });

@@ -19,6 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ["host"],
   ["servers", "packages", "adapters"],
   ["define.ts"],
+  ["testing"],
   ["index.ts", "testing.ts"],
   ["cli"],
 ];

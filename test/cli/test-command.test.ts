@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
 import { type CliRun, skillDocument, type Workplace, workplace } from "./run-cli.ts";
@@ -171,4 +173,76 @@ test(
     expect(await once(child, "close")).toEqual([0, null]);
   },
   patience(60_000),
+);
+
+const ratesTest = `import assert from "node:assert/strict";
+import { test } from "node:test";
+import { matchSnapshot, modelText, recordTraffic, testSkill } from "skillhost/testing";
+
+test("has today's rate", () =>
+  recordTraffic(new URL("rates.recording.json", import.meta.url), async () => {
+    await using skill = await testSkill(new URL("..", import.meta.url));
+    assert.equal((await skill.call("get_rate")).text, "1.1");
+    await matchSnapshot(new URL("rates.snapshot.md", import.meta.url), await modelText(skill));
+  }));
+`;
+
+const ratesTool = (url: string): string => `export default {
+  name: "get_rate",
+  description: "Gets the rate.",
+  async handler() {
+    const response = await fetch("${url}", { headers: { authorization: "Bearer " + process.env.RATES_API_KEY } });
+    return response.text();
+  },
+};
+`;
+
+test(
+  "test --record writes what a tool fetches beside the test, which then runs without the service",
+  async () => {
+    vi.stubEnv("RATES_API_KEY", "a-key-that-stays-here");
+    vi.stubEnv("CI", "");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const server = createServer(({ headers }, response) =>
+      response.end(headers.authorization === "Bearer a-key-that-stays-here" ? "1.1" : "?"),
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const close = (): Promise<void> => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    };
+    onTestFinished(close);
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/rate`;
+    using place = workplace({
+      "skills/rates/SKILL.md": skillDocument("rates"),
+      "skills/rates/tools/rate.mjs": ratesTool(url),
+      "skills/rates/test/rates.test.ts": ratesTest,
+    });
+    const recording = place.at("skills/rates/test/rates.recording.json");
+    expect(await run(place, ["test", "--record"])).toMatchObject({ code: 0, stderr: "" });
+    const text = readFileSync(recording, "utf8");
+    expect(text).toContain(`"url": "${url}"`);
+    expect(text).not.toMatch(/a-key-that-stays-here|authorization/i);
+    expect(readFileSync(place.at("skills/rates/test/rates.snapshot.md"), "utf8")).toContain("get_rate(): unknown;");
+    await close();
+
+    vi.stubEnv("RATES_API_KEY", "");
+    expect((await run(place, ["test"])).code).toBe(0);
+    expect((await run(place, ["test", "--replay"])).code).toBe(0);
+
+    place.write("skills/rates/tools/rate.mjs", ratesTool(`${url}?currency=usd`));
+    const different = await run(place, ["test"]);
+    expect(different.code).toBe(1);
+    const said = different.stdout.slice(different.stdout.lastIndexOf("has no answer to this HTTP request:"));
+    expect(said).toContain(`GET ${url}?currency=usd\n    Recorded: 1 HTTP request:\n      GET ${url}\n`);
+    expect(said).toContain("record again: skillhost test --record");
+
+    place.write("skills/rates/tools/rate.mjs", ratesTool(url).replace("Gets", "Fetches"));
+    expect((await run(place, ["test"])).stdout).toContain("rates.snapshot.md differs:");
+    expect((await run(place, ["test", "--update-snapshots"])).code).toBe(0);
+    rmSync(recording);
+    expect((await run(place, ["test", "--replay"])).stdout).toContain("does not exist, so it cannot be replayed.");
+    expect((await run(place, ["test", "--record", "--replay"])).code).toBe(2);
+  },
+  patience(90_000),
 );

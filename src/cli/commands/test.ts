@@ -12,6 +12,10 @@ import { summaryLines, type TestReporter, type TestRun } from "../test-run/test-
 export interface TestOptions {
   readonly watch?: boolean;
   readonly reporter: TestReporter;
+  /** Makes real requests and writes recordings; `replay` answers all from them. */
+  readonly record?: boolean;
+  readonly replay?: boolean;
+  readonly updateSnapshots?: boolean;
 }
 
 /** Runs tests of skills. The exit code is 1 if a test fails, or if there are none. */
@@ -29,13 +33,14 @@ function noTests(): CliError {
   return new CliError("TESTS_NONE", 'No tests found. The tests of a skill are files such as "test/weather.test.ts" in its folder.', 1);
 }
 
-async function runFiles(files: readonly string[], { io, out }: CommandContext, { reporter }: TestOptions): Promise<TestRun> {
+async function runFiles(files: readonly string[], { io, out }: CommandContext, options: TestOptions): Promise<TestRun> {
+  const { reporter } = options;
   const isColoured = out.style.red("") !== "";
   const run = await runTests({
     files,
     ...(!out.isJson && reporter !== "json" && { reporter }),
     io,
-    env: isColoured ? { FORCE_COLOR: "1" } : { NO_COLOR: "1", FORCE_COLOR: undefined },
+    env: { ...(isColoured ? { FORCE_COLOR: "1" } : { NO_COLOR: "1", FORCE_COLOR: undefined }), ...kitVariables(options) },
     onText: (text) => io.stdout.write(text),
   });
   if (out.isJson) return run;
@@ -45,6 +50,18 @@ async function runFiles(files: readonly string[], { io, out }: CommandContext, {
   return run;
 }
 
+/** What the kit reads in `skillhost/testing`. */
+function kitVariables({ record, replay, updateSnapshots }: TestOptions): Readonly<Record<string, string>> {
+  return {
+    ...(record === true && { SKILLHOST_RECORDINGS: "record" }),
+    ...(replay === true && { SKILLHOST_RECORDINGS: "replay" }),
+    ...(updateSnapshots === true && { SKILLHOST_SNAPSHOTS: "update" }),
+  };
+}
+
+/** Files that tests write themselves: another run because of them would not end. */
+const writtenByTests = /\.recording\.json$|\.snapshot\.\w+$/;
+
 /** Runs all tests, then after each change those of the changed folders, until the command is stopped. */
 async function watchTests(context: CommandContext, folders: readonly string[], options: TestOptions): Promise<number> {
   const { io, out } = context;
@@ -53,11 +70,11 @@ async function watchTests(context: CommandContext, folders: readonly string[], o
   const changes = new ChangedPaths();
   await using watcher: TreeWatcher = watchTree({
     roots,
-    onChange: (found) => changes.add(found.map(({ path }) => path)),
+    onChange: (found) => changes.add(found.flatMap(({ path }) => (writtenByTests.test(path) ? [] : [path]))),
     onProblem: (problem: Diagnostic) => out.complainOf(problem),
   });
   await watcher.ready;
-  using _stopping = onAbort(io.signal, () => changes.add([]));
+  using _stopping = onAbort(io.signal, () => changes.end());
   let changed: readonly string[] | undefined;
   while (!io.signal.aborted) {
     const found = findTests(context, folders);
@@ -96,6 +113,11 @@ class ChangedPaths {
 
   add(paths: readonly string[]): void {
     this.#paths.push(...paths);
+    if (paths.length > 0) this.#wake?.();
+  }
+
+  /** Settles `next` without a change. */
+  end(): void {
     this.#wake?.();
   }
 

@@ -34,6 +34,9 @@ export function addInspectCommands(program: Command, choose: Choose): void {
     .description("Runs the tests of skills, files such as test/weather.test.ts, in processes of their own with the test runner of Node.js.")
     .argument("[folder...]", "skills, other folders or test files (default: all skills)")
     .option("--watch", "run them again after each change")
+    .addOption(new Option("--record", "make real requests, and write recordings").conflicts("replay"))
+    .option("--replay", "answer all requests from recordings")
+    .option("--update-snapshots", "replace snapshots that differ")
     .addOption(new Option("--reporter <name>", "what to print").choices(reporters).default("spec"))
     .action((folders: string[], options: TestOptions) =>
       choose("test", async (context) => (await import("../commands/test.ts")).test(context, folders, options), { directories: folders }),

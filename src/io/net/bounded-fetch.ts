@@ -1,3 +1,5 @@
+import { HostError } from "../../base/errors.ts";
+import { trafficTap } from "../../base/traffic-tap.ts";
 import { onAbort } from "../../base/wait.ts";
 import { AddressRefused, isPrivateAddress, isPrivateHost } from "./host-address.ts";
 
@@ -68,6 +70,7 @@ export async function boundedFetch(request: FetchRequest): Promise<FetchOutcome>
     return await follow(request, url, controller.signal);
   } catch (error) {
     if (error instanceof AddressRefused) return failed("address-refused", error.message);
+    if (error instanceof HostError && error.code === "RECORDING_MISMATCH") return failed("network", error.message);
     if (controller.signal.aborted) return failed("aborted", `The request to ${url.host} was aborted.`);
     return failed("network", `The request to ${url.host} failed (${networkCode(error)}). Check the URL and the connection.`);
   } finally {
@@ -121,7 +124,11 @@ async function send(hop: Hop, signal: AbortSignal, { guardsPrivateNetworks = fal
     // Loads Node's HTTP clients and decoders, which most processes do not need.
     const { pinnedFetch } = await import("./pinned-fetch.ts");
     const isGuarded = guardsPrivateNetworks && !isPrivateHost(url.hostname);
-    return pinnedFetch(hop, signal, (address) => !(isGuarded && isPrivateAddress(address)) && allowAddress?.(address, url) !== false);
+    const isAllowed = (address: string): boolean => !(isGuarded && isPrivateAddress(address)) && allowAddress?.(address, url) !== false;
+    const tap = trafficTap();
+    if (tap === undefined) return pinnedFetch(hop, signal, isAllowed);
+    const { tappedFetch } = await import("./tapped-fetch.ts");
+    return tappedFetch(tap, { url: url.href, method, headers, body }, () => pinnedFetch(hop, signal, isAllowed));
   }
   return fetch(url, { method, headers, redirect: "manual", signal, ...(body === undefined ? {} : { body }) });
 }

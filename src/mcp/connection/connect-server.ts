@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { HostError } from "../../base/errors.ts";
+import { trafficTap } from "../../base/traffic-tap.ts";
 import { onAbort, settlesWithin } from "../../base/wait.ts";
 import type { LocalServerSpec, McpServerSpec, RemoteServerSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { spawnProcess } from "../../io/process/child-process.ts";
@@ -12,6 +13,7 @@ import { HeldTimer, InFlight, longestTimeout, ObservedPipe, ObservedTransport } 
 import { loadSdk, type Sdk, type ServerLink } from "./server-link.ts";
 import { ServerRequests } from "./server-requests.ts";
 import { StdioTransport } from "./stdio-transport.ts";
+import { ReplayedLink, recordMessages } from "./tapped-messages.ts";
 
 export type { ConnectOptions } from "./connection.ts";
 
@@ -76,6 +78,8 @@ function attempt(tries: Tries, era: ProtocolEra | undefined, probeTimeout: numbe
 
 async function start({ sdk, spec, options }: Tries, shake: Omit<HandshakeOptions, "serverName">): Promise<Handshake> {
   if (shake.signal?.aborted === true) return failed("MCP_CANCELLED", `Connecting to the MCP server ${spec.name} was cancelled.`);
+  const tap = trafficTap();
+  if (tap?.isReplay === true) return await shakeHands(sdk, new ReplayedLink(spec.name, tap), options, { serverName: spec.name, ...shake });
   const spawned = await spawnProcess({
     command: spec.command,
     args: spec.args,
@@ -119,7 +123,8 @@ async function connectRemote(spec: RemoteServerSpec, options: ConnectOptions): P
   const attempt = (kind: "http" | "sse", era: ProtocolEra | undefined): Promise<Handshake> => {
     const left = Math.max(1, timeout - (performance.now() - started));
     const probeTimeout = era === "modern" ? left : Math.min(remoteProbeMs, left / 3);
-    const link = createHttpTransport(sdk, spec, kind, options);
+    const tap = trafficTap();
+    const link = tap?.isReplay === true ? new ReplayedLink(spec.name, tap) : createHttpTransport(sdk, spec, kind, options);
     return shakeHands(sdk, link, options, { serverName: spec.name, era, timeout: left, probeTimeout, signal: options.signal });
   };
   if (spec.type === "sse") return outcome(await attempt("sse", "legacy"));
@@ -174,7 +179,7 @@ function connectTimeoutOf(spec: { readonly timeout: number | undefined }, option
 async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOptions, shake: HandshakeOptions): Promise<Handshake> {
   const { serverName } = shake;
   const inFlight = new InFlight();
-  const frames = createFrameLog(serverName, options.log, options.onFrame);
+  const frames = framesOf(serverName, options);
   const transport = new (link.pid === undefined ? ObservedTransport : ObservedPipe)(link, { frames, inFlight });
   const { workingDirectory, log, answers, extensions } = options;
   const requests = new ServerRequests({ serverName, workingDirectory, log, policy: options.requests, answers, extensions });
@@ -194,6 +199,18 @@ async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOptions, s
   } finally {
     limits[Symbol.dispose]();
   }
+}
+
+/** What receives each message: the log, and a test that records them. */
+function framesOf(serverName: string, { log, onFrame }: ConnectOptions): ReturnType<typeof createFrameLog> {
+  const logged = createFrameLog(serverName, log, onFrame);
+  const tap = trafficTap();
+  if (tap === undefined || tap.isReplay) return logged;
+  const recorded = recordMessages(tap, serverName);
+  return (direction, message) => {
+    logged?.(direction, message);
+    recorded(direction, message);
+  };
 }
 
 /** Ends the link when the time is over or the signal fires, which fails the handshake. */

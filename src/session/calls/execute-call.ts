@@ -1,5 +1,6 @@
 import { toError } from "../../base/errors.ts";
 import { redactText } from "../../base/logger.ts";
+import { trafficTap } from "../../base/traffic-tap.ts";
 import { isThenable } from "../../base/wait.ts";
 import { withoutHostFrames } from "../../io/module-loader/module-error.ts";
 import { readableStack } from "../../io/module-loader/source-positions.ts";
@@ -12,6 +13,7 @@ import type { HookResults } from "../hooks/hook-results.ts";
 import type { Telemetry, TracedStep } from "../telemetry.ts";
 import { type CallServices, interruptionOf, logFacts, settlementOf } from "./call-stages.ts";
 import { Interruption, type RunningCall, type SettledCall } from "./running-call.ts";
+import { tappedExecution } from "./tapped-execution.ts";
 
 /**
  * Runs a call that is allowed to, within its deadline and within a span. Never throws or rejects; a promise only if the
@@ -27,7 +29,13 @@ export function executeCall(
   // What a session's own tool waits for, people and agents, has its own limits.
   run.startClock(isSessionTool(tool) ? Number.POSITIVE_INFINITY : (tool.definition.timeout ?? host.config.toolTimeout));
   try {
-    const raw = step === undefined ? tool.execute(run.value, run.context!) : step.within(() => tool.execute(run.value, run.context!));
+    const tap = trafficTap();
+    const raw =
+      tap?.taps(run.call.name) === true
+        ? tappedExecution(tap, run.call.name, run.value, () => tool.execute(run.value, run.context!))
+        : step === undefined
+          ? tool.execute(run.value, run.context!)
+          : step.within(() => tool.execute(run.value, run.context!));
     if (isThenable(raw)) return awaitResult(run, host, raw);
     run.stopClock();
     return toSettledCall(normalizeResult(raw));
