@@ -219,6 +219,27 @@ describe.skipIf(noGit !== undefined)(`copied skills later ${noGit ?? ""}`, () =>
     expect((await run(["list"], untrusted)).stdout).toMatch(/greeter +untrusted/);
   });
 
+  test("a policy of the machine decides which repositories are asked", async () => {
+    const repository = new TestRepository("tools", linter);
+    await run(["add", repository.url, "--yes"]);
+    place.write("policy.json", '{ "registries": ["https://npm.example.com/"] }');
+    const before = process.env["SKILLHOST_POLICY"];
+    process.env["SKILLHOST_POLICY"] = place.at("policy.json");
+    try {
+      for (const command of [
+        ["verify", "--remote"],
+        ["update", "--yes"],
+        ["add", repository.url, "--yes"],
+      ]) {
+        expect([command, (await json(command)).error?.code]).toEqual([command, "PACKAGE_NOT_ALLOWED"]);
+      }
+      expect((await run(["verify"])).code).toBe(0);
+    } finally {
+      if (before === undefined) delete process.env["SKILLHOST_POLICY"];
+      else process.env["SKILLHOST_POLICY"] = before;
+    }
+  });
+
   test("skills of a user are updated and removed with --user", async () => {
     const repository = new TestRepository("tools", linter);
     await run(["add", repository.url, "--user", "--yes"]);

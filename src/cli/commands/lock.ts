@@ -61,7 +61,7 @@ export async function verify(context: CommandContext, options: VerifyOptions): P
     const { folder } = packages.project;
     await settleFolder(folder, context);
     const found = await verifyProject(folder, { ...packages, runs: options.run === true, onRead: progress(context) });
-    const moved = options.remote === true ? await findRemoteDrift(needLock(folder), packages.signal) : [];
+    const moved = options.remote === true ? await findRemoteDrift(needLock(folder), packages) : [];
     if (moved.length > 0) context.out.note('To review what branches and tags name now, run "skillhost update".');
     return { ...found, drift: [...found.drift, ...moved] };
   });

@@ -1,17 +1,22 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { HostError } from "../../base/errors.ts";
 import type { Drift } from "../compare-locks.ts";
+import type { InstallContext } from "../install.ts";
 import type { PackagesLock } from "../lock-file.ts";
 import { findRemoteCommit, initRepository } from "./git-repository.ts";
-import { assertFetchable, isCommit } from "./git-source.ts";
+import { assertFetchable, isCommit, repositoryLabel } from "./git-source.ts";
 import { copiedSkills } from "./update-skills.ts";
 
 /**
  * The copied skills whose branch or tag names another commit than the lock file has. Asks each repository once.
- * @throws HostError `GIT_MISSING`, `GIT_FETCH`.
+ * @throws HostError `GIT_MISSING`, `GIT_FETCH`, `PACKAGE_NOT_ALLOWED`.
  */
-export async function findRemoteDrift(lock: PackagesLock, signal: AbortSignal): Promise<readonly Drift[]> {
+export async function findRemoteDrift(
+  lock: PackagesLock,
+  { signal, checkSource }: Pick<InstallContext, "signal" | "checkSource">,
+): Promise<readonly Drift[]> {
   const copies = copiedSkills(lock).filter(({ source: { kind, ref } }) => kind === "git" && (ref === undefined || !isCommit(ref)));
   if (copies.length === 0) return [];
   const folder = await mkdtemp(join(tmpdir(), "skillhost-git-"));
@@ -22,6 +27,8 @@ export async function findRemoteDrift(lock: PackagesLock, signal: AbortSignal): 
     for (const { path, source } of copies) {
       assertFetchable(source);
       const { url, ref, commit } = source;
+      const fault = checkSource({ name: repositoryLabel(url), address: url });
+      if (fault !== undefined) throw new HostError("PACKAGE_NOT_ALLOWED", `${path}: ${fault}`);
       const key = `${url}\0${ref ?? ""}`;
       if (!known.has(key)) known.set(key, await findRemoteCommit(folder, source, signal));
       const now = known.get(key);
