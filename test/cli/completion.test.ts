@@ -58,7 +58,7 @@ const valuesOf = async (line: string, cwd: string): Promise<readonly string[]> =
 describe("the words after skillhost are completed:", () => {
   const cases: Readonly<Record<string, readonly string[]>> = {
     "skillhost ca": ["call"],
-    "skillhost trust ": ["add", "list", "remove", "help"],
+    "skillhost trust ": ["add", "list", "remove", "policy", "log", "help"],
     "skillhost help sh": ["show"],
     "skillhost new --": [
       "--help",
