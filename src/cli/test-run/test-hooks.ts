@@ -31,6 +31,8 @@ const configs = new PackageConfigs(({ message }) => process.stderr.write(`${mess
 const resolver = new ModuleResolver({ hosts: [], fallbacks: ["zod"] }, configs);
 
 export function resolve<Result>(specifier: string, context: HookContext, next: Next<Result>): Result | ResolvedModule {
+  // What this package imports by its own name, Node.js finds; looking it up here would call this hook again.
+  if (context.parentURL?.startsWith(ownFiles) === true) return next(specifier, context);
   if (/^skillhost(?:\/|$)/.test(specifier)) return { url: pathToFileURL(require.resolve(specifier)).href, shortCircuit: true };
   const importer = localFile(context.parentURL);
   const file = importer === undefined ? undefined : resolveFrom(specifier, importer);
@@ -57,10 +59,10 @@ function isCompiled(file: string): boolean {
 function localFile(url: string | undefined): string | undefined {
   if (url === undefined || !url.startsWith("file:")) return undefined;
   const file = fileURLToPath(url);
-  return installedRoot(file) !== undefined || file.startsWith(ownFiles) ? undefined : file;
+  return installedRoot(file) !== undefined || url.startsWith(ownFiles) ? undefined : file;
 }
 
-const ownFiles = fileURLToPath(new URL("dist/", `${pathToFileURL(packageRoot).href}/`));
+const ownFiles = new URL("dist/", `${pathToFileURL(packageRoot).href}/`).href;
 
 function resolveFrom(specifier: string, importer: string): string | undefined {
   try {
