@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -111,19 +111,16 @@ for (const manager of managers) {
       }
     }
 
-    const { mcpServers } = JSON.parse(readFileSync(join(folder, ".mcp.json"), "utf8")) as { mcpServers: { skillhost: { args: string[] } } };
-    const args = mcpServers.skillhost.args.filter((arg) => arg !== "-y" && arg !== "skillhost");
+    const printed = await user.line("skillhost connect claude-code --allow get_weather --print");
+    const { mcpServers } = JSON.parse(printed) as { mcpServers: { skillhost: { command: string; args: string[] } } };
     const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } };
     const messages = [
       { jsonrpc: "2.0", id: 1, method: "initialize", params },
       { jsonrpc: "2.0", method: "notifications/initialized" },
       { jsonrpc: "2.0", id: 2, method: "tools/list", params: {} },
     ];
-    const served = await user.run(
-      "skillhost",
-      args.map((arg) => (arg.startsWith("/home/me") ? join(folder, "skills") : arg)),
-      { stdin: messages.map((message) => `${JSON.stringify(message)}\n`).join("") },
-    );
+    const { command, args } = mcpServers.skillhost;
+    const served = await user.run(command, args, { stdin: messages.map((message) => `${JSON.stringify(message)}\n`).join("") });
     expect(served.stdout).toContain('"name":"get_weather"');
 
     const made = await user.run("skillhost", ["new", "skill", "greeter"]);
