@@ -16,7 +16,7 @@ export interface RecordTrafficOptions {
 
 /**
  * Runs a test whose HTTP requests (`fetch`, and tools with an HTTP handler), requests to MCP servers and calls of the named tools are recorded
- * in a JSON file, or answered from it: then nothing is reached, no MCP server is started, and a request that is not recorded fails the
+ * in a JSON file, or answered from it: then none of these is reached, no MCP server is started, and a request that is not recorded fails the
  * test. Credentials are removed. What a failed test reached is not written. Start hosts in it, so that their MCP servers take part.
  * @throws HostError `RECORDING_MISSING`, `RECORDING_INVALID`, `RECORDING_MISMATCH`, `RECORDING_ACTIVE`; what the test throws.
  */
