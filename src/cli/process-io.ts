@@ -6,6 +6,8 @@ import { setFlagsFromString } from "node:v8";
 import { toError } from "../base/errors.ts";
 import { onAbort, waitFor } from "../base/wait.ts";
 import { createLineReader, type LineReader } from "./line-reader.ts";
+import { StatusLine } from "./status-line.ts";
+import { openTerminalKeys } from "./terminal-keys.ts";
 
 const graceMs = 1_000;
 
@@ -27,10 +29,21 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
   // From now on only the answer goes to stdout; all other output, including that of skills, goes to stderr.
   const { stdout, stderr } = self;
   const answer = stdout.write.bind(stdout) as Write;
-  stdout.write = stderr.write.bind(stderr) as Write;
+  const talk = stderr.write.bind(stderr) as Write;
+  stdout.write = talk;
+  let status: StatusLine | undefined;
+  // The status line stays below all output, including that of skills.
+  const above = (print: Write): Write =>
+    ((...given: Parameters<Write>) => {
+      if (status === undefined) return print(...given);
+      status.before();
+      const isFree = print(...given);
+      status.after(given[0]);
+      return isFree;
+    }) as Write;
   const io: CliIo = {
-    stdout: toStream(self.stdout, answer, () => stop.abort(new Error("The output was closed by its reader."))),
-    stderr: toStream(self.stderr, self.stderr.write.bind(self.stderr), () => {}),
+    stdout: toStream(self.stdout, above(answer), () => stop.abort(new Error("The output was closed by its reader."))),
+    stderr: toStream(self.stderr, above(talk), () => {}),
     stdin: toInput(self),
     cwd: self.cwd(),
     env: self.env,
@@ -41,6 +54,20 @@ export function createProcessIo(self: NodeJS.Process): { readonly io: CliIo; lea
     onInterrupt(listener) {
       interrupts.push(listener);
       return { [Symbol.dispose]: () => void interrupts.splice(interrupts.indexOf(listener), 1) };
+    },
+    openKeys: (onKey) => openTerminalKeys(self, onKey, () => onSignal("SIGINT")),
+    openStatus() {
+      const opened = new StatusLine(talk, () => self.stderr.columns);
+      status = opened;
+      stdout.write = stderr.write = above(talk);
+      return {
+        show: (text) => opened.show(text),
+        [Symbol.dispose]() {
+          opened[Symbol.dispose]();
+          status = undefined;
+          stdout.write = stderr.write = talk;
+        },
+      };
     },
     onStrayError: (listener) => onStrayError(self, listener),
   };
@@ -156,6 +183,11 @@ export interface ProtocolStreams extends Disposable {
   readonly output: { write(text: string): void; readonly pendingBytes: number };
 }
 
+/** A line below all output, until it is disposed of. An empty text removes it. */
+export interface ShownStatus extends Disposable {
+  show(text: string): void;
+}
+
 /** Everything outside of files that the command line uses of the machine, so that tests can replace it. */
 export interface CliIo {
   readonly stdout: CliStream;
@@ -173,6 +205,10 @@ export interface CliIo {
   openLines?(): LineReader;
   /** Calls the listener on Ctrl-C instead of firing the signal. The latest listener counts. */
   onInterrupt?(listener: () => void): Disposable;
+  /** Calls the listener for each key that is pressed. Nothing else may read standard input until it is disposed of. */
+  openKeys?(onKey: (key: string) => void): Disposable;
+  /** A line below all output. Only for a terminal. */
+  openStatus?(): ShownStatus;
   /** Reports uncaught errors of skill code, which may outlive its calls. */
   onStrayError?(listener: (error: Error) => void): Disposable;
 }

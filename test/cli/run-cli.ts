@@ -6,6 +6,7 @@ import { onTestFinished } from "vitest";
 import { createLineReader } from "../../src/cli/line-reader.ts";
 import { main } from "../../src/cli/main.ts";
 import type { CliIo, ProtocolStreams } from "../../src/cli/process-io.ts";
+import { StatusLine } from "../../src/cli/status-line.ts";
 import { patience } from "../slowness.ts";
 
 export interface CliSetup {
@@ -17,6 +18,8 @@ export interface CliSetup {
   readonly isTrusted?: boolean;
   /** Whether the streams belong to a terminal. */
   readonly isTTY?: boolean;
+  /** Whether the terminal has keys and a status line. */
+  readonly hasKeys?: boolean;
   /** The streams of a protocol. */
   readonly streams?: Omit<ProtocolStreams, typeof Symbol.dispose>;
   /** Answers a question on the terminal. */
@@ -41,6 +44,8 @@ export interface RunningCli {
   interrupt(): void;
   /** Types a line into a command that reads lines. */
   type(line: string): void;
+  /** Presses a key of a terminal that has keys. False: no key is listened to. */
+  press(key: string): boolean;
   /** Ends the input like Ctrl-D. */
   endInput(): void;
   /** Waits until stderr contains a text that was not waited for before. */
@@ -59,19 +64,25 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
   const typed = new PassThrough();
   const interrupts: (() => void)[] = [];
   let heard = 0;
-  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, isTrusted = true, answer, streams } = setup;
+  let onKey: ((key: string) => void) | undefined;
+  let status: StatusLine | undefined;
+  const { cwd = tmpdir(), env = {}, stdin, isTTY = false, isTrusted = true, answer, streams, hasKeys = false } = setup;
   const io: CliIo = {
     stdout: {
       isTTY,
       write(text) {
+        status?.before();
         stdout += text;
+        status?.after(text);
         for (const watcher of watchers) watcher();
       },
     },
     stderr: {
       isTTY,
       write(text) {
+        status?.before();
         stderr += text;
+        status?.after(text);
         for (const watcher of watchers) watcher();
       },
     },
@@ -85,6 +96,33 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
       interrupts.push(listener);
       return { [Symbol.dispose]: () => void interrupts.splice(interrupts.indexOf(listener), 1) };
     },
+    ...(hasKeys && {
+      openKeys(listener: (key: string) => void) {
+        onKey = listener;
+        return {
+          [Symbol.dispose]: () => {
+            onKey = undefined;
+          },
+        };
+      },
+      openStatus() {
+        const opened = new StatusLine(
+          (text) => {
+            stderr += text;
+            for (const watcher of watchers) watcher();
+          },
+          () => 120,
+        );
+        status = opened;
+        return {
+          show: (text: string) => opened.show(text),
+          [Symbol.dispose]: () => {
+            opened[Symbol.dispose]();
+            status = undefined;
+          },
+        };
+      },
+    }),
     ...(answer && { ask: async (question: string) => answer(question) }),
   };
   const done = main(argv, io).then((code) => ({ code, stdout, stderr }));
@@ -115,6 +153,10 @@ export function startCli(argv: readonly string[], setup: CliSetup = {}): Running
     line,
     interrupt: () => (interrupts.at(-1) ?? (() => stop.abort(new Error("Stopped by SIGINT."))))(),
     type: (text) => void typed.write(`${text}\n`),
+    press: (key) => {
+      onKey?.(key);
+      return onKey !== undefined;
+    },
     endInput: () => void typed.end(),
     said: (text) =>
       new Promise((resolve, reject) => {

@@ -1,3 +1,4 @@
+import { settlesWithin } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import type { ListedTool, Session } from "../../session/session.ts";
 import type { ToolResult } from "../../tools/tool.ts";
@@ -22,39 +23,83 @@ export interface CallCommandOptions {
  * `--help`. The exit code is 0 for a successful result.
  */
 export async function call(context: CommandContext, name: string, words: readonly string[], options: CallCommandOptions): Promise<number> {
-  const { io, out } = context;
+  // Read first, so that wrong arguments are reported before anything is loaded.
+  const request = await readRequest(context, words, options);
+  return withHost(context, {}, (host) => callWith(host, context, name, request, options));
+}
+
+/** Calls a tool of a host that is already there, and stays. */
+export async function callOnHost(
+  host: Host,
+  context: CommandContext,
+  name: string,
+  words: readonly string[],
+  options: CallCommandOptions,
+): Promise<number> {
+  const request = await readRequest(context, words, options);
+  const sessions: Session[] = [];
+  try {
+    return await callWith(host, context, name, request, options, (session) => sessions.push(session));
+  } finally {
+    // A tool that ignores its cancellation does not keep the caller waiting.
+    for (const session of sessions) await settlesWithin(session.disconnect(), endingMs);
+  }
+}
+
+const endingMs = 1_000;
+
+interface CallRequest {
+  readonly given: Record<string, unknown>;
+  readonly flags: readonly string[];
+  /** Whether the arguments are JSON, so that nothing is asked. */
+  readonly isJson: boolean;
+  readonly wantsHelp: boolean;
+}
+
+async function readRequest(context: CommandContext, words: readonly string[], options: CallCommandOptions): Promise<CallRequest> {
   const [json, flags] = words[0] === "-" || words[0]?.startsWith("-") === false ? [words[0], words.slice(1)] : [undefined, words];
   const wantsHelp = flags.includes("--help") || flags.includes("-h");
   const given = wantsHelp ? {} : await readArguments({ json, pairs: options.arg ?? [], hasFlags: flags.length > 0 }, context);
-  return withHost(context, {}, async (host) => {
-    const limit = createCallLimit(options.timeout);
-    const permission = permissionRoute(context, (used) => sourceOf(findTool(session, used)), options.yes === true);
-    const userInput = userInputHandler(context);
-    const session = await host.createSession({
-      persist: false,
-      toolTimeout: options.timeout,
-      // There is no model whose context a large result could fill.
-      largeOutput: { enabled: false },
-      // The user's time to answer does not count towards the tool's limit.
-      onPermissionRequest: (data, invocation) => limit.pausedWhile(() => permission.handler(data, invocation)),
-      onUserInputRequest: userInput && ((data, invocation) => limit.pausedWhile(() => userInput(data, invocation))),
-    });
-    // Tools of an MCP server are known only after it has started.
-    if (findTool(session, name) === undefined) await session.ready(io.signal);
-    const tool = findTool(session, name) ?? unknownTool(name, session, host, out.isJson);
-    if (wantsHelp) {
-      printToolUsage(tool, options.reserved, out);
-      return 0;
-    }
-    if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
-    const fromFlags = Object.assign(given, parseFlags(flags, tool, options.reserved));
-    const args = json === undefined ? await askForArguments(fromFlags, tool, context) : fromFlags;
-    const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
-    report(context, tool, result, host);
-    if (permission.wasUnanswered()) out.note("The call was denied: it needs permission, and this is not a terminal. Allow it with --yes.");
-    if (limit.hasPassed()) out.note(`The call was cancelled after ${options.timeout} ms.`);
-    return result.resultType === "success" ? 0 : 1;
+  return { given, flags, isJson: json !== undefined, wantsHelp };
+}
+
+async function callWith(
+  host: Host,
+  context: CommandContext,
+  name: string,
+  { given, flags, isJson, wantsHelp }: CallRequest,
+  options: CallCommandOptions,
+  onSession?: (session: Session) => void,
+): Promise<number> {
+  const { io, out } = context;
+  const limit = createCallLimit(options.timeout);
+  const permission = permissionRoute(context, (used) => sourceOf(findTool(session, used)), options.yes === true);
+  const userInput = userInputHandler(context);
+  const session = await host.createSession({
+    persist: false,
+    toolTimeout: options.timeout,
+    // There is no model whose context a large result could fill.
+    largeOutput: { enabled: false },
+    // The user's time to answer does not count towards the tool's limit.
+    onPermissionRequest: (data, invocation) => limit.pausedWhile(() => permission.handler(data, invocation)),
+    onUserInputRequest: userInput && ((data, invocation) => limit.pausedWhile(() => userInput(data, invocation))),
   });
+  onSession?.(session);
+  // Tools of an MCP server are known only after it has started.
+  if (findTool(session, name) === undefined) await session.ready(io.signal);
+  const tool = findTool(session, name) ?? unknownTool(name, session, host, out.isJson);
+  if (wantsHelp) {
+    printToolUsage(tool, options.reserved, out);
+    return 0;
+  }
+  if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
+  const fromFlags = Object.assign(given, parseFlags(flags, tool, options.reserved));
+  const args = isJson ? fromFlags : await askForArguments(fromFlags, tool, context);
+  const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
+  report(context, tool, result, host);
+  if (permission.wasUnanswered()) out.note("The call was denied: it needs permission, and this is not a terminal. Allow it with --yes.");
+  if (limit.hasPassed()) out.note(`The call was cancelled after ${options.timeout} ms.`);
+  return result.resultType === "success" ? 0 : 1;
 }
 
 /** The tool with a name as models use it, or as `skill/tool`. */

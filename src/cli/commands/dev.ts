@@ -7,31 +7,66 @@ import type { SkillsChange } from "../../skills/skill.ts";
 import { changeLines, faultyFolders, pluginLines } from "../change-lines.ts";
 import type { CommandContext } from "../command-context.ts";
 import { named, skillHeading } from "../describe.ts";
+import { followKeys, keyHints } from "../dev-keys.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
+import type { ShownStatus } from "../process-io.ts";
 
 interface DevOptions {
   readonly watch: "always" | "auto" | "never";
 }
 
-/** Loads skills, lists them, and reports the effect of each save until it is stopped. */
-export function dev(context: CommandContext, directories: readonly string[], { watch }: DevOptions): Promise<number> {
+/**
+ * Loads skills, lists them, and reports the effect of each save until it is stopped. On a terminal a line at the bottom shows the number of
+ * errors, and keys reload, call and list.
+ */
+export async function dev(context: CommandContext, directories: readonly string[], { watch }: DevOptions): Promise<number> {
   const { io, out } = context;
   const watches = watch === "always" || (watch === "auto" && io.stdout.isTTY);
   const started = performance.now();
-  return withHost(context, { directories, watch: watches, listsDiagnostics: true }, async (host) => {
+  using status = isInteractive(context) ? io.openStatus?.() : undefined;
+  status?.show("Loading skills…");
+  return await withHost(context, { directories, watch: watches, listsDiagnostics: true }, async (host) => {
     // A user who reads "ready" may save immediately, so watching must already work.
     await host.idle();
     const report: DevReport = out.isJson ? jsonReport(out) : textReport(out);
+    status?.show("");
     report.ready({ skills: host.skills, diagnostics: host.diagnostics, durationMs: performance.now() - started, watches });
     if (!watches) return hasErrors(host.diagnostics) ? 1 : 0;
-    await follow(host, report, io.signal);
+    follow(host, report);
+    await waitForEnd(context, host, status);
     out.note("Stopped.");
     return 0;
   });
 }
 
-function follow(host: Host, report: DevReport, signal: AbortSignal): Promise<void> {
+/** Whether a status line may be drawn. Logs of CI services and terminals that cannot move the cursor keep each drawing. */
+function isInteractive({ io, out, options }: CommandContext): boolean {
+  const { CI: ci = "", TERM: term } = io.env;
+  return io.stdout.isTTY && io.stderr.isTTY && !out.isJson && options.quiet !== true && (ci === "" || ci === "false") && term !== "dumb";
+}
+
+async function waitForEnd(context: CommandContext, host: Host, status: ShownStatus | undefined): Promise<void> {
+  const { io, out } = context;
+  if (status === undefined) return whenAborted(io.signal);
+  const showStatus = (): void => status.show(statusText(host, io.stdin.isTTY));
+  host.on("skills.changed", showStatus);
+  host.on("plugins.changed", showStatus);
+  host.on("diagnostic", showStatus);
+  showStatus();
+  if (!io.stdin.isTTY) await whenAborted(io.signal);
+  else await followKeys(context, host, { showStatus, hideStatus: () => status.show(""), list: () => printSkills(host, out) });
+  status.show("");
+}
+
+/** Without colours, whose invisible characters would count as columns. */
+function statusText({ skills, diagnostics }: Host, hasKeys: boolean): string {
+  const errors = diagnostics.filter(isError).length;
+  const parts = [counted(errors, "error"), counted(skills.length, "skill"), counted(countTools(skills), "tool")];
+  return `${parts.join(", ")} - ${hasKeys ? keyHints : "Ctrl-C stops"}`;
+}
+
+function follow(host: Host, report: DevReport): void {
   // Returns the diagnostics that the previous call did not have.
   const keyOf = (diagnostic: Diagnostic): string => JSON.stringify(diagnostic);
   let known = new Set(host.diagnostics.map(keyOf));
@@ -46,11 +81,14 @@ function follow(host: Host, report: DevReport, signal: AbortSignal): Promise<voi
   host.on("diagnostic", (diagnostic) => {
     for (const fresh of findNew([...host.diagnostics, diagnostic])) report.problem(fresh);
   });
-  return whenAborted(signal);
+}
+
+function isError({ severity }: Diagnostic): boolean {
+  return severity === "error";
 }
 
 function hasErrors(diagnostics: readonly Diagnostic[]): boolean {
-  return diagnostics.some(({ severity }) => severity === "error");
+  return diagnostics.some(isError);
 }
 
 interface ReadyState {
@@ -107,12 +145,16 @@ function textReport(out: Output): DevReport {
   };
 }
 
-function printReady({ skills, diagnostics, durationMs, watches }: ReadyState, out: Output): void {
+function printSkills({ skills, diagnostics }: Pick<ReadyState, "skills" | "diagnostics">, out: Output): void {
   for (const skill of skills) {
     const tools = skill.tools.length === 0 ? out.style.dim("no tools") : named(skill.tools, 20);
     out.line(`${skillHeading(skill, out)}\n  ${tools}`);
   }
   for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
+}
+
+function printReady({ skills, diagnostics, durationMs, watches }: ReadyState, out: Output): void {
+  printSkills({ skills, diagnostics }, out);
   out.line(`${counted(skills.length, "skill")}, ${counted(countTools(skills), "tool")}, loaded in ${Math.round(durationMs)} ms.`);
   if (skills.length === 0) out.note('No skills yet. Create one with "skillhost new skill <name>"; it loads at once.');
   if (watches) out.note("Watching for changes. Save a file to reload it; press Ctrl-C to stop.");
