@@ -71,6 +71,7 @@ step("lint", ["run", "--silent", "lint"]);
 step("types", ["run", "--silent", "typecheck"]);
 step("unused code", ["run", "--silent", "knip"]);
 step("build", ["run", "--silent", "build"]);
+step("API reference", ["run", "--silent", "api", "--", "--check"]);
 tests("tests", ["test"]);
 step("package", ["run", "--silent", "test:package"]);
 tests("soak tests", ["run", "test:soak"]);

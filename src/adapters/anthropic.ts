@@ -19,6 +19,7 @@ export interface AnthropicBlock {
   readonly input?: unknown;
 }
 
+/** The result of a call, as a content block for the Messages API. */
 export interface AnthropicToolResult {
   type: "tool_result";
   tool_use_id: string;

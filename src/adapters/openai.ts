@@ -18,6 +18,7 @@ export interface OpenAIChatCall {
   readonly function?: { readonly name: string; readonly arguments: string };
 }
 
+/** The result of a call, as a message for chat completions. */
 export type OpenAIChatMessage =
   | { role: "tool"; tool_call_id: string; content: string }
   | { role: "user"; content: ({ type: "text"; text: string } | { type: "image_url"; image_url: { url: string } })[] };
@@ -97,6 +98,7 @@ export interface OpenAIResponsesItem {
   readonly arguments?: unknown;
 }
 
+/** The output of a call, as an item for the Responses API. */
 export interface OpenAICallOutput {
   type: "function_call_output";
   call_id: string;

@@ -1,3 +1,4 @@
+/** How serious a diagnostic is: an `error` keeps something from working. */
 export type Severity = "error" | "warning" | "info";
 
 /** A position in a file; lines and columns count from 1, columns in UTF-16 units. */

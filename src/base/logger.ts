@@ -1,5 +1,6 @@
 import { escapeJsonText } from "./untrusted-text.ts";
 
+/** The severity of a log entry. */
 export type LogLevel = "error" | "warning" | "info" | "debug";
 
 export const logLevels: readonly LogLevel[] = ["error", "warning", "info", "debug"];

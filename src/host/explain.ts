@@ -18,6 +18,7 @@ export interface Explanation {
   readonly diagnostics: readonly Diagnostic[];
 }
 
+/** A skill with a name that was asked about, and whether it is the one that is used. */
 export interface ExplainedSkill {
   readonly name: string;
   readonly folder: string;
@@ -32,6 +33,7 @@ export interface ExplainedSkill {
   readonly tools: readonly string[];
 }
 
+/** A tool with a name that was asked about, and whether it is the one that sessions get. */
 export interface ExplainedTool {
   readonly name: string;
   readonly kind: string;

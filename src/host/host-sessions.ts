@@ -57,6 +57,7 @@ export interface SessionStorage {
   readonly files: WorkspaceFiles;
 }
 
+/** Options of `host.forkSession`. */
 export interface ForkSessionOptions {
   /** The first event that the fork does not have. Default: it has all of them. */
   readonly toEventId?: string | undefined;

@@ -50,6 +50,7 @@ export interface SkillInfo {
   readonly held?: readonly HeldSkillTool[];
 }
 
+/** A tool of a skill that is withheld until its changed definition is approved. */
 export interface HeldSkillTool {
   readonly name: string;
   /** `changed`: it differs from the version that was seen or approved before. `new`: no version has been approved, which is required. */
@@ -58,6 +59,7 @@ export interface HeldSkillTool {
   readonly diff: readonly string[];
 }
 
+/** The events of a host by name, for `host.on`. */
 export interface HostEvents {
   /** Emitted after a load with its changes. The host already has the new snapshot. */
   "skills.changed": SkillsChange;

@@ -292,6 +292,7 @@ function processOf({ pid, host }: LockHolder): string {
   return pid === process.pid ? `this process (${pid}), by another host object,` : `process ${pid} on ${host}`;
 }
 
+/** The form of an exported session: Markdown to read, or JSON lines with every event. */
 export type ExportFormat = "jsonl" | "markdown";
 
 /**

@@ -2,6 +2,7 @@ import { HostError } from "../base/errors.ts";
 import { redactText } from "../base/logger.ts";
 import { shorten } from "../base/text.ts";
 
+/** The cause of a failed request to a model. */
 export type ModelErrorCode =
   /** The endpoint refused the request for a reason without a separate code. */
   | "MODEL_HTTP"
@@ -22,6 +23,7 @@ export interface PartialReply {
   readonly reasoning: string;
 }
 
+/** What is known about a failed request to a model. */
 export interface ModelErrorDetails {
   /** Whether the same request may succeed later. The retries of `complete` are exhausted by then. */
   readonly retryable: boolean;

@@ -19,6 +19,7 @@ export interface ChatModel {
   complete(request: ModelRequest, options: CompleteOptions): Promise<ModelReply>;
 }
 
+/** Options of one request to a model. */
 export interface CompleteOptions {
   readonly signal: AbortSignal;
   /** Receives the parts of the reply in order as they arrive. */
@@ -41,6 +42,7 @@ export interface RequestOrigin {
   readonly interactionId?: string | undefined;
 }
 
+/** A request to a model. */
 export interface ModelRequest {
   readonly messages: readonly ChatMessage[];
   readonly tools?: readonly ModelTool[];
@@ -65,6 +67,7 @@ export interface ModelTool {
   readonly strict?: boolean;
 }
 
+/** A message of a conversation with a model. */
 export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 interface SystemMessage {
@@ -117,6 +120,7 @@ export type ImagePart = {
 /** Fields that the endpoint requires unchanged with the message or call in later requests. Plain JSON. */
 export type ReplayFields = Readonly<Record<string, unknown>>;
 
+/** A call of a tool in the answer of a model. */
 export interface ModelToolCall {
   /** The endpoint's own id, or a generated one if that is missing or already used. Unique in the conversation. */
   readonly id: string;
@@ -144,6 +148,7 @@ export interface ModelUsage {
   readonly reasoningTokens?: number;
 }
 
+/** The complete answer of a model. */
 export interface ModelReply {
   readonly content: string;
   readonly reasoning?: string;
@@ -169,6 +174,7 @@ export interface ModelReply {
   readonly replay?: ReplayFields;
 }
 
+/** A part of the answer of a model, as it arrives. */
 export type ModelDelta = (
   | { readonly kind: "text" | "reasoning"; readonly text: string }
   | { readonly kind: "tool-input"; readonly toolCallId: string; readonly toolName: string; readonly input: string }

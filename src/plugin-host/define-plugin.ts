@@ -7,6 +7,7 @@ import type { PluginApi } from "./plugin-api.ts";
 /** Marks plugins from `definePlugin`, also across copies of this package in one process. */
 const pluginBrand: unique symbol = Symbol.for("skillhost.plugin");
 
+/** Options of `definePlugin`. */
 export interface PluginOptions<Config = Readonly<Record<string, unknown>>> {
   /** Up to 64 letters, digits, ".", "_" and "-". Filters, messages and other plugins use this name. */
   readonly name: string;

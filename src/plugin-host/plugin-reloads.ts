@@ -163,6 +163,7 @@ export interface PluginsChange {
   readonly files: readonly string[];
 }
 
+/** What changed in a plugin that was activated. */
 export interface PluginChange {
   readonly name: string;
   readonly specifier?: string;
@@ -171,6 +172,7 @@ export interface PluginChange {
   readonly durationMs: number;
 }
 
+/** A plugin that could not be activated after a change. */
 export interface FailedPluginChange {
   readonly name: string;
   readonly specifier?: string;

@@ -35,6 +35,7 @@ import {
 
 export type { SessionHooks };
 
+/** Options of `host.createSession`. All are optional. */
 export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions {
   /** Letters, digits, "_", "-" and, not at the beginning, ".". Default: a new UUID. */
   readonly sessionId?: string | undefined;
@@ -255,6 +256,7 @@ function toMove(config: ResolvedSessionConfig, directory: string): Pick<SessionO
   return { ...(additionalDirectories && { additionalDirectories: absolute(additionalDirectories, workingDirectory) }) };
 }
 
+/** What happens to results of tools that are too large for a model. */
 export interface LargeOutputOptions {
   /** False: results are never cut. Default: true. */
   readonly enabled?: boolean | undefined;

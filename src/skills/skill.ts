@@ -118,6 +118,7 @@ export interface NamesChange {
   readonly removed: readonly string[];
 }
 
+/** What changed in a skill that was loaded. */
 export interface SkillChange {
   readonly name: string;
   readonly folder: string;
@@ -128,6 +129,7 @@ export interface SkillChange {
   readonly durationMs: number;
 }
 
+/** A skill that could not be loaded after a change. */
 export interface FailedChange {
   readonly name: string;
   readonly folder: string;

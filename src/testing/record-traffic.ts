@@ -5,6 +5,7 @@ import { tapGlobalFetch } from "../io/net/tapped-fetch.ts";
 import { RecordingCleaner } from "./clean-recording.ts";
 import { NewRecording, ReplayedRecording, readRecording } from "./traffic-recording.ts";
 
+/** Options of `recordTraffic`. */
 export interface RecordTrafficOptions {
   /** Tools whose results are recorded, for those that run programs or reach what cannot be recorded itself. */
   readonly tools?: readonly string[];

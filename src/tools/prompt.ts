@@ -5,6 +5,7 @@ import type { AskOptions, Asks, ToolOrigin } from "./tool.ts";
 /** A block of MCP content (specification 2025-11-25, ContentBlock): text, image, audio, resource link or embedded resource. */
 export type ContentBlock = { readonly type: string; readonly [field: string]: unknown };
 
+/** An argument of a prompt. */
 export interface PromptArgument {
   readonly name: string;
   readonly title?: string;
@@ -20,11 +21,13 @@ export interface PromptDefinition {
   readonly arguments?: readonly PromptArgument[];
 }
 
+/** A message of a prompt. */
 export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: ContentBlock;
 }
 
+/** The messages of a prompt. */
 export interface PromptResult {
   readonly description?: string;
   readonly messages: readonly PromptMessage[];

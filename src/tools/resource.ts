@@ -10,12 +10,14 @@ interface ResourceFacts {
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
+/** A resource that a skill, plugin or program defines. */
 export interface ResourceDefinition extends ResourceFacts {
   readonly uri: string;
   /** In bytes, if known. */
   readonly size?: number;
 }
 
+/** A template of resources, whose addresses have variables. */
 export interface ResourceTemplateDefinition extends ResourceFacts {
   /** RFC 6570, such as `notes://{year}/{name}`. */
   readonly uriTemplate: string;

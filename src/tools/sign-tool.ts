@@ -16,6 +16,7 @@ export function signTool<T extends ToolLike>(tool: T, { privateKey, expires }: S
   return Object.freeze({ ...tool, metadata: { ...definition.metadata, [toolSignatureField]: envelope } });
 }
 
+/** Options of `signTool`. */
 export interface SignToolOptions {
   /** An Ed25519 key, or its PEM. */
   readonly privateKey: KeyObject | string;

@@ -35,6 +35,7 @@ export interface SkillEntry {
   read(path: string): Promise<Uint8Array>;
 }
 
+/** What a source of tools offers at one moment. */
 export interface SourceSnapshot {
   readonly tools: readonly Tool[];
   readonly skills: readonly SkillEntry[];

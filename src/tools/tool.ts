@@ -150,6 +150,7 @@ export interface PermissionRequest {
   readonly [field: string]: unknown;
 }
 
+/** A question whether a call may run. */
 export interface PermissionAsk extends PermissionRequest {
   readonly toolCallId: string;
   readonly toolName: string;
@@ -229,8 +230,10 @@ export interface FileChangeOptions {
   readonly before?: string | Uint8Array | null | undefined;
 }
 
+/** How a call of a tool ended. */
 export type ResultType = "success" | "failure" | "rejected" | "denied" | "timeout";
 
+/** A part of a result that is not text, such as an image. */
 export interface BinaryResult {
   /** Base64. */
   readonly data: string;

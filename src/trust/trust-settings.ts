@@ -30,6 +30,7 @@ import {
 } from "./trust-policy.ts";
 import { createTrustedKeys, type PublicKey, parseKeyList, type TrustedKeys } from "./trusted-keys.ts";
 
+/** What skills must fulfil before their code runs. */
 export interface TrustOptions {
   /** When signatures are looked at, for all scopes or by scope. Default: `warn` for packages, else `off`. */
   readonly policy?: TrustMode | Partial<TrustPolicy> | undefined;

@@ -3,6 +3,7 @@ import { trafficTap } from "../../base/traffic-tap.ts";
 import { onAbort } from "../../base/wait.ts";
 import { AddressRefused, isPrivateAddress, isPrivateHost } from "./host-address.ts";
 
+/** A request with limits of time and size. */
 export interface FetchRequest {
   readonly url: string;
   readonly method: string;
@@ -29,6 +30,7 @@ export interface FetchRequest {
   allowAddress?(address: string, url: URL): boolean;
 }
 
+/** Why a request was not answered. */
 export type FetchFailure =
   | "invalid-url"
   | "invalid-request"
@@ -39,6 +41,7 @@ export type FetchFailure =
   | "network"
   | "aborted";
 
+/** The answer to a request, or why there is none. */
 export type FetchOutcome =
   | {
       readonly kind: "response";

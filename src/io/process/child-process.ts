@@ -152,6 +152,7 @@ class Tail {
   }
 }
 
+/** A program to start. */
 export interface ProcessSpec {
   /** A program, never a shell line. */
   readonly command: string;
@@ -165,6 +166,7 @@ export interface ProcessSpec {
   readonly limits?: ProcessLimits | undefined;
 }
 
+/** How a program ended. */
 export interface ProcessExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -182,7 +184,9 @@ export interface ManagedProcess extends AsyncDisposable {
   stop(graceMs?: number): Promise<ProcessExit>;
 }
 
+/** Why a program could not be started. */
 export type SpawnFailure = { readonly kind: "not-found" | "failed-to-start"; readonly message: string };
+/** A program that was started, or why it was not. */
 export type Spawned = { readonly kind: "spawned"; readonly process: ManagedProcess } | SpawnFailure;
 
 // A background process that the program started may hold its pipes open for ever.

@@ -8,6 +8,7 @@ import { endpointOptions, type HttpOptions, type McpCommonOptions } from "./serv
 
 export type { McpHttpServer, McpStdioServer };
 
+/** Options of `serveMcp` over standard input and output. */
 export interface McpStdioOptions extends McpCommonOptions {
   readonly transport: "stdio";
   /** Default: stdin and stdout of the process, which nothing else may use then. */
@@ -15,6 +16,7 @@ export interface McpStdioOptions extends McpCommonOptions {
   readonly output?: LineOutput | undefined;
 }
 
+/** Options of `serveMcp` over HTTP. */
 export interface McpHttpOptions extends McpCommonOptions, HttpOptions {
   readonly transport: "http";
 }

@@ -25,6 +25,7 @@ export interface CustomAgentOptions {
   readonly infer?: boolean | undefined;
 }
 
+/** What a session's own agent leaves to other agents. */
 export interface DefaultAgentOptions {
   /** What the session's own agent goes without, so that it leaves the work to others. Without effect beside `availableTools`. */
   readonly excludedTools?: readonly string[] | undefined;

@@ -37,6 +37,7 @@ export interface AgentScope {
   readonly onProgress?: ProgressListener;
 }
 
+/** Receives the progress of a call. */
 export type ProgressListener = (update: Progress, call: { readonly toolCallId: string; readonly toolName: string }) => void;
 
 /**
@@ -53,6 +54,7 @@ export interface PreparedCall {
 /** The tool's own kind of result, or why there is none of its own. */
 export type OutcomeCode = "success" | "failure" | "rejected" | "denied" | SettledCode;
 
+/** How a call ended. */
 export interface CallOutcome {
   readonly toolCallId: string;
   readonly toolName: string;
@@ -66,6 +68,7 @@ export interface CallOutcome {
   readonly endsTurn: boolean;
 }
 
+/** Options of one call of a tool. */
 export interface CallOptions {
   /** Default: a new UUID. */
   readonly toolCallId?: string;

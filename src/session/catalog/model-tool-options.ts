@@ -32,6 +32,7 @@ function definedFields(options: ModelToolOptions): ModelToolOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
+/** When tools are deferred, so that a model searches for them. */
 export interface ToolSearchOptions {
   /** False: every tool is advertised, however many there are. Default: true. */
   readonly enabled?: boolean | undefined;

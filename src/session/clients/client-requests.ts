@@ -9,6 +9,7 @@ import { type AskEnd, type AskFacts, type AskKind, type AskKindRow, type AskOutc
 /** Answers one kind of question in this process; `noResult` leaves it to another client. */
 export type AskHandler<K extends AskKind> = (data: Asks[K]["data"], invocation: AskInvocation) => unknown;
 
+/** The answers of a client to the questions of a session, by kind of question. */
 export type AskHandlers = { readonly [K in AskKind]?: AskHandler<K> };
 
 /** A client that may be asked: by callbacks in this process, or by the events and `answer`. */

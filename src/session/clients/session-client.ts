@@ -12,6 +12,7 @@ import { type AskKind, noResult } from "./request-kinds.ts";
 /** The precedence of a client: if two push tools with the same name, the one with the earlier level is used. */
 type AttachmentLevel = "host" | "connection" | "extension";
 
+/** Options of `session.attach`. */
 export interface AttachmentOptions {
   readonly level: AttachmentLevel;
   /** What messages call the client. Default: its level. */

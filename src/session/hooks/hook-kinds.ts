@@ -9,6 +9,7 @@ export interface HookInput {
   readonly cwd: string;
 }
 
+/** What a hook receives before a tool is called. */
 export interface PreToolUseInput extends HookInput {
   readonly toolName: string;
   readonly toolArgs: unknown;
@@ -26,6 +27,7 @@ export interface PreToolUseOutput {
   readonly suppressOutput?: boolean;
 }
 
+/** What a hook receives before a tool of an MCP server is called. */
 export interface PreMcpToolCallInput extends HookInput {
   readonly toolCallId?: string;
   readonly serverName: string;
@@ -41,10 +43,12 @@ export interface PreMcpToolCallOutput {
   readonly metaToUse?: Readonly<Record<string, unknown>> | null;
 }
 
+/** What a hook receives after a tool succeeded. */
 export interface PostToolUseInput extends PreToolUseInput {
   readonly toolResult: ToolResult;
 }
 
+/** What a hook changes of a result. */
 export interface PostToolUseOutput {
   /** Takes the result's place: anything a handler may return. */
   readonly modifiedResult?: unknown;
@@ -52,6 +56,7 @@ export interface PostToolUseOutput {
   readonly suppressOutput?: boolean;
 }
 
+/** What a hook receives after a tool failed. */
 export interface PostToolUseFailureInput extends PreToolUseInput {
   readonly error: string;
 }
@@ -61,36 +66,43 @@ export interface ContextOutput {
   readonly additionalContext?: string;
 }
 
+/** What a hook receives when the user has sent a message. */
 export interface UserPromptSubmittedInput extends HookInput {
   readonly prompt: string;
 }
 
+/** What a hook changes of a message of the user. */
 export interface UserPromptSubmittedOutput extends ContextOutput {
   /** Takes the prompt's place. */
   readonly modifiedPrompt?: string;
   readonly suppressOutput?: boolean;
 }
 
+/** What a hook receives after a message of the user was changed. */
 export interface UserPromptTransformedInput extends HookInput {
   readonly prompt: string;
   /** The prompt as the model would get it. */
   readonly transformedPrompt: string;
 }
 
+/** What a hook changes of a message as the model would get it. */
 export interface UserPromptTransformedOutput {
   readonly modifiedTransformedPrompt?: string;
 }
 
+/** What a hook receives when a session starts. */
 export interface SessionStartInput extends HookInput {
   readonly source: "new" | "resume" | "startup";
   readonly initialPrompt?: string;
 }
 
+/** What a hook receives when a session ends. */
 export interface SessionEndInput extends HookInput {
   /** `complete` whenever the session has come to rest. */
   readonly reason: "complete" | "error" | "abort" | "timeout" | "user_exit";
 }
 
+/** What a hook receives when an agent ends. */
 export interface AgentStopInput extends HookInput {
   readonly transcriptPath: string;
   readonly stopReason: "end_turn";
@@ -98,6 +110,7 @@ export interface AgentStopInput extends HookInput {
   readonly stop_hook_active: boolean;
 }
 
+/** What a hook decides when an agent wants to end. */
 export interface StopOutput {
   /** `block`: the agent continues, with the reason as the next message. */
   readonly decision?: "block" | "allow";
@@ -105,12 +118,14 @@ export interface StopOutput {
   readonly reason?: string;
 }
 
+/** What a hook receives when an error occurs in a turn. */
 export interface ErrorOccurredInput extends HookInput {
   readonly error: string;
   readonly errorContext: "model_call" | "tool_execution" | "system" | "user_input";
   readonly recoverable: boolean;
 }
 
+/** What a hook decides about an error in a turn. */
 export interface ErrorOccurredOutput {
   readonly errorHandling?: "retry" | "skip" | "abort";
   /** How often to try again. */
@@ -119,6 +134,7 @@ export interface ErrorOccurredOutput {
   readonly suppressOutput?: boolean;
 }
 
+/** What a hook receives when an agent in the background starts or ends. */
 export interface SubagentInput extends HookInput {
   readonly agentName: string;
   readonly agentDisplayName: string;
@@ -145,6 +161,7 @@ export interface HookKinds {
   subagentStop: { input: SubagentInput; output: StopOutput };
 }
 
+/** The name of a hook. */
 export type HookKind = keyof HookKinds;
 
 /** What is particular to a hook's input: the rest is added for everybody. */

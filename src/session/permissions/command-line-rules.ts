@@ -9,6 +9,7 @@ import type { PathUse, ShellReach } from "./shell-reach.ts";
 /** The words of one command, unquoted, as a POSIX shell would see them. */
 type Words = readonly string[];
 
+/** What a line for a shell would run, as far as its text shows. */
 export interface CommandLine {
   /** Every command that the line may run, also those within substitutions. More may be listed than would run. */
   readonly commands: readonly Words[];

@@ -14,12 +14,14 @@ export type SystemMessageOptions =
       readonly sections?: Readonly<Record<string, SectionChange>> | undefined;
     };
 
+/** A change of one section of the system message. */
 export interface SectionChange {
   /** A function gets the section as it is and gives what stands in its place. */
   readonly action: "replace" | "remove" | "append" | "prepend" | "preserve" | SectionTransform;
   readonly content?: string | undefined;
 }
 
+/** A function that returns a section of the system message in another form. */
 export type SectionTransform = (content: string) => string | Promise<string>;
 
 /** A part of the system message. `isOwn`: skillhost's own text, which `replace` replaces. */

@@ -34,6 +34,7 @@ export type CompletionRef =
   | { readonly type: "ref/prompt"; readonly name: string }
   | { readonly type: "ref/resource"; readonly uri: string };
 
+/** Options for completing an argument of a prompt or resource. */
 export interface CompletionOptions {
   /** What else is filled in. */
   readonly arguments?: Readonly<Record<string, string>> | undefined;

@@ -20,6 +20,7 @@ export type StreamPart =
   /** The last part. */
   | { readonly type: "finish"; readonly reply: AssistantReply };
 
+/** Options of the `Response` of a stream. */
 export interface StreamResponseOptions {
   /** `events`, the default: server-sent events, one JSON object of a part each. `text`: the text of the answer alone. */
   readonly format?: "events" | "text" | undefined;

@@ -188,6 +188,7 @@ export type ModelFactory = (options: { readonly model: string; readonly [option:
 /** Where a model is served: an endpoint, or a provider that a plugin brings, with the options that it knows. */
 export type SessionProvider = ProviderOptions | PluginProvider;
 
+/** A model provider of a plugin, by its name, with the options that the plugin reads. */
 export interface PluginProvider {
   /** The plugin's name for it. */
   readonly type: string;

@@ -4,6 +4,7 @@ import { type Completion, type CompletionContext, isPromptName, type OfferContex
 import { type ContentLike, kindOf } from "./content-block.ts";
 import { hasPromptBrand, promptBrand } from "./define-tool.ts";
 
+/** Options of an argument of a prompt. */
 export interface PromptArgumentOptions {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
@@ -24,6 +25,7 @@ type PromptArgumentsOf<Declared> = Declared extends readonly unknown[]
       readonly [K in keyof Declared as Declared[K] extends { readonly required: true } ? never : K]?: string;
     };
 
+/** What a prompt may return for one message. */
 export interface PromptMessageLike {
   readonly role: "user" | "assistant";
   /** One block, or several, each of which becomes a message. */
@@ -38,6 +40,7 @@ export type PromptReply =
   | readonly (string | ContentLike | PromptMessageLike)[]
   | { readonly description?: string; readonly messages: readonly (string | ContentLike | PromptMessageLike)[] };
 
+/** Options of `definePrompt`. */
 export interface PromptOptions<Declared> {
   /** A display name. */
   readonly title?: string | undefined;

@@ -8,6 +8,7 @@ import { parseUriTemplate, type UriTemplate } from "./uri-template.ts";
 /** Marks what `defineResource` returns, also across copies of this package in one process. */
 const resourceBrand: unique symbol = Symbol.for("skillhost.resource");
 
+/** What a resource may return as its contents. */
 export interface ResourceContentsLike {
   /** Default: the requested URI. */
   readonly uri?: string;
@@ -43,6 +44,7 @@ export interface ListedResource {
   readonly annotations?: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** What a function that lists resources receives. */
 export interface ListContext {
   /** Fires when the module is replaced. */
   readonly signal: AbortSignal;
@@ -50,6 +52,7 @@ export interface ListContext {
   changed(): void;
 }
 
+/** Options of `defineResource`. */
 export interface ResourceOptions {
   /** Default: the last part of the URI. */
   readonly name?: string | undefined;

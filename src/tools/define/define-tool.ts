@@ -42,6 +42,7 @@ export type ArgumentsOf<Schema> = Schema extends { readonly "~standard": { reado
       ? Output
       : Record<string, unknown>;
 
+/** Options of `defineTool`. */
 export interface ToolOptions<Args> {
   /** A display name. */
   readonly title?: string | undefined;
