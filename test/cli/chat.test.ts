@@ -182,8 +182,24 @@ test("ids that fit several sessions are refused, and a damaged session does not 
     await cli.done;
   }
   place.write("sessions/damaged/events.jsonl", "not json\n");
-  const { data } = JSON.parse((await runCli(["sessions", "list", "--json"], setup)).stdout);
+  const { data, diagnostics } = JSON.parse((await runCli(["sessions", "list", "--json"], setup)).stdout);
   expect(data.sessions.map(({ summary }: { summary?: string }) => summary)).toEqual(expect.arrayContaining(["First?", "Second?"]));
+  // A first event may be longer than what a list reads.
+  place.write(
+    "sessions/long/events.jsonl",
+    `${JSON.stringify({ id: "e1", type: "session.start", timestamp: "2026-11-23T00:00:00.000Z", data: { startTime: "2026-11-23T00:00:00.000Z", options: { note: "x".repeat(100_000) } } })}\n`,
+  );
+  const shown = await runCli(["sessions", "list"], { ...setup, env: { ...setup.env, NO_COLOR: "1" } });
+  expect(shown.code).toBe(0);
+  expect(shown.stdout).toContain("First?");
+  expect(shown.stderr.split("\n")).toEqual([
+    expect.stringMatching(
+      /^warning SESSION_DAMAGED .*"damaged" is damaged: its log has no readable beginning\..* sessions delete damaged"\.$/,
+    ),
+    "",
+  ]);
+  expect(data.sessions).toHaveLength(3);
+  expect(diagnostics).toMatchObject([{ code: "SESSION_DAMAGED", source: "damaged" }]);
   const many = await runCli(["sessions", "export", ""], setup);
   expect(many).toMatchObject({ code: 1, stderr: expect.stringContaining("Write more of it") });
 });

@@ -1,6 +1,9 @@
 import { resolve } from "node:path";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { shorten } from "../../base/text.ts";
 import type { Host } from "../../host/host.ts";
+import type { SessionInfo } from "../../host/host-sessions.ts";
 import type { ExportFormat } from "../../host/session-store.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
@@ -23,9 +26,10 @@ export function listSessions(context: CommandContext): Promise<number> {
   return withStore(context, async (host) => {
     const { out } = context;
     const sessions = await host.listSessions();
-    if (out.isJson) out.envelope({ ok: true, data: { sessions }, diagnostics: host.diagnostics });
+    const diagnostics = [...host.diagnostics, ...(await findDamaged(host, sessions))];
+    if (out.isJson) out.envelope({ ok: true, data: { sessions }, diagnostics });
     else {
-      for (const diagnostic of host.diagnostics) out.complainOf(diagnostic);
+      for (const diagnostic of diagnostics) out.complainOf(diagnostic);
       for (const { sessionId, modifiedTime, summary, workingDirectory, isInUse } of sessions) {
         const state = isInUse ? out.style.yellow("  open") : "";
         out.line(`${out.style.bold(sessionId)}  ${dateOf(modifiedTime)}${state}  ${visibleLine(shorten(summary ?? "", 60))}`);
@@ -35,6 +39,34 @@ export function listSessions(context: CommandContext): Promise<number> {
     }
     return 0;
   });
+}
+
+/** Only sessions whose beginning says nothing are read completely: a first event may also be too long for a list. */
+async function findDamaged(host: Host, sessions: readonly SessionInfo[]): Promise<readonly Diagnostic[]> {
+  const found: Diagnostic[] = [];
+  for (const { sessionId, startTime, isOpen } of sessions) {
+    if (startTime !== undefined || isOpen) continue;
+    const why = await damageOf(host, sessionId);
+    if (why === undefined) continue;
+    const advice = `The others are not affected. Delete it with "skillhost sessions delete ${sessionId}".`;
+    found.push({
+      severity: "warning",
+      code: "SESSION_DAMAGED",
+      message: `The stored session "${sessionId}" is damaged: ${why} ${advice}`,
+      source: sessionId,
+    });
+  }
+  return found;
+}
+
+async function damageOf(host: Host, sessionId: string): Promise<string | undefined> {
+  try {
+    const lines = (await host.exportSession(sessionId, { format: "jsonl" })).split("\n");
+    const hasStart = lines.some((line) => line !== "" && JSON.parse(line).type === "session.start");
+    return hasStart ? undefined : "its log has no readable beginning.";
+  } catch (error) {
+    return errorMessage(error);
+  }
 }
 
 function dateOf(time: string | undefined): string {
