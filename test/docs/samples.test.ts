@@ -16,6 +16,7 @@ import { callTools, checkJson, isProgram, isSample, modelReplies, runCommands, r
 /** Samples that cannot run here, by the start of the block or the command, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   "README.md: npm ci && npm start": "installs packages; every clean clone begins with it",
+  "README.md: npm create": "needs the published package; scripts/check-package.mjs does it with a packed one",
   "README.md: export OPENAI_BASE_URL": "the user's endpoint; the tests use their own",
   "docs/five-minutes.md: npm create": "needs the published package; scripts/check-package.mjs does it with a packed one",
   "docs/five-minutes.md: cd my-skills": "the same",
@@ -23,8 +24,8 @@ const notRun: Readonly<Record<string, string>> = {
   "docs/language-server.md: npm install": "brings GitHub's server, which npm run test:interop has; here a double of it is found",
   "docs/performance.md: npm run": "takes ten minutes; it is run only to update the figures",
   'docs/command-line.md: {"ok":true,"command":"list"': "an answer, which test/cli compares with what the commands print",
-  "docs/mcp.md: skillhost login": "needs a server and a user who signs in; test/cli/login.test.ts has both",
-  "docs/mcp.md: skillhost logout": "the same",
+  "docs/mcp-access.md: skillhost login": "needs a server and a user who signs in; test/cli/login.test.ts has both",
+  "docs/mcp-access.md: skillhost logout": "the same",
 };
 
 const root = fileURLToPath(new URL("../../", import.meta.url));

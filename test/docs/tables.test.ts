@@ -64,7 +64,8 @@ test.each([
   ["for serving over HTTP", "McpHttpOptions"],
   ["for a handler", "McpHandlerOptions"],
 ])("the pages about MCP name each option %s", (_, type) => {
-  const text = page(type.startsWith("Mcp") && type !== "McpOptions" ? "mcp-server.md" : "mcp.md");
+  const isServed = type.startsWith("Mcp") && type !== "McpOptions";
+  const text = isServed ? page("mcp-server.md") : page("mcp.md") + page("mcp-access.md");
   // The page documents these under other names: the name is the key in the map, and "disabled" sets isDisabled.
   // The session sets the owner of tokens with "mcpTokenOwner".
   const known = new Set([...namedIn(text), ...(type.endsWith("Spec") ? ["name", "isDisabled", "owner"] : [])]);
@@ -125,7 +126,7 @@ function headingOf(text: string, command: string): string | undefined {
 }
 
 test.each([
-  ["mcp.md", /"((?:MCP|ADVICE_MCP|OAUTH|SAMPLING|HTTP)_[A-Z_]+)"/g],
+  ["mcp.md and mcp-access.md", /"((?:MCP|ADVICE_MCP|OAUTH|SAMPLING|HTTP)_[A-Z_]+)"/g],
   ["command-line.md and checks.md and run-and-chat.md", /"((?:DOCTOR|ADVICE(?!_MCP)|CONFIG|AGENT_(?:UNKNOWN|FILE$|NOT))_?[A-Z_]+)"/g],
   ["skills.md", /"((?:PROMPT|RESOURCE|URI)_[A-Z_]+|SKILL_TOO_LARGE)"/g],
   ["plugins.md and bundles.md", /"((?:PLUGIN|COMMAND)_[A-Z_]+)"/g],

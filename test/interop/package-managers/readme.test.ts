@@ -81,8 +81,8 @@ for (const manager of managers) {
     );
 
     for (const sample of samples) {
-      // The first block is for a checkout.
-      if (sample.language !== "sh" || sample.text.startsWith("npm ci")) continue;
+      // The first block is for a checkout, the second creates another project: scripts/check-package.mjs does so.
+      if (sample.language !== "sh" || /^npm (?:ci|create)/.test(sample.text)) continue;
       const replies = modelReplies(sample);
       await using model = await startScriptedModel(({ body }, number) => {
         const reply = replies[number];
