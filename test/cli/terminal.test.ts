@@ -64,6 +64,22 @@ describe.skipIf(!hasTerminals)("commands in a real terminal", () => {
     expect(endpoint.requests.at(-1)!.body.messages.at(-1)).toMatchObject({ role: "tool", content: "Hello Ada" });
   });
 
+  test("Ctrl-C at a question of chat ends the turn without the call, and the next line is a message", async () => {
+    const { endpoint, terminal } = await stage(["chat"], chatStreamAnswer(greets), chatStreamAnswer({ content: "Done." }));
+    await terminal.shows("> ");
+    terminal.type("Greet Ada.\n");
+    await terminal.shows("[N] no: ");
+    terminal.type("\u0003");
+    await terminal.shows("> ");
+    terminal.type("y\n");
+    await terminal.shows("Done.");
+    await terminal.shows("> ");
+    terminal.type("/exit\n");
+    expect(await terminal.done).toEqual({ code: 0, ...asBefore });
+    expect(JSON.stringify(endpoint.requests.at(-1)!.body.messages)).not.toContain("Hello Ada");
+    expect(endpoint.requests.at(-1)!.body.messages.at(-1)).toMatchObject({ role: "user" });
+  });
+
   test("dev takes keys without Enter, calls a tool, and leaves the terminal as it was", async () => {
     const { place, terminal } = await stage(["dev"]);
     await terminal.shows("Loading skills…");
