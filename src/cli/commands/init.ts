@@ -228,6 +228,6 @@ function nextSteps(
     `Next: ${isHere ? "" : `cd ${out.path(project)} && `}npm install`,
     "Then: npm test              runs the test of the skill",
     `      npx skillhost dev     loads ${basename(skillFolder)}, and each save at once`,
-    "      npx skillhost mcp     serves it to MCP clients",
+    "      npx skillhost connect <client>     serves it to Claude, VS Code and other MCP clients",
   ];
 }
