@@ -72,8 +72,16 @@ export interface TestHost extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Options of a test host: those of a host, which has no plugins unless they are named, and of its session. */
+/**
+ * Options of a test host: those of a host, which has no plugins unless they are named, and of its session.
+ *
+ * @example
+ * ```ts
+ * const options: TestHostOptions = { skillDirectories: ["./skills"], session: { excludedTools: ["shell"] } };
+ * ```
+ */
 export interface TestHostOptions extends HostOptions {
+  /** Options of its session. Default: every call is allowed. */
   readonly session?: SessionOptions;
 }
 

@@ -3,7 +3,14 @@ import type { AskHandlers } from "../session/clients/client-requests.ts";
 import type { Session } from "../session/session.ts";
 import type { ToolDefinition } from "../tools/tool.ts";
 
-/** Options of running a model's calls. */
+/**
+ * Options of running a model's calls.
+ *
+ * @example
+ * ```ts
+ * const options: RunCallsOptions = { signal: AbortSignal.timeout(60_000) };
+ * ```
+ */
 export interface RunCallsOptions {
   /** Cancels the calls. Their results say so. */
   readonly signal?: AbortSignal | undefined;

@@ -34,7 +34,14 @@ import { trustFileIn } from "../trust/trust-file.ts";
 import { readDefinitions, readProvenance, readPolicy as readTrustPolicy } from "../trust/trust-policy.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 
-/** Options of `createHost`. All are optional: `createHost()` loads `./skills` and watches it. */
+/**
+ * Options of `createHost`. All are optional: `createHost()` loads `./skills` and watches it.
+ *
+ * @example
+ * ```ts
+ * const options: HostOptions = { skillDirectories: ["./skills"], sessionsDirectory: "./sessions", watch: false };
+ * ```
+ */
 export interface HostOptions {
   /** Skill folders, folders of skill folders, or patterns for them; `~` is the home folder. Later ones take precedence. Default: `./skills`. */
   readonly skillDirectories?: readonly string[] | undefined;

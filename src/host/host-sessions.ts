@@ -26,7 +26,14 @@ import type { WorkspaceFiles } from "../session/workspace/workspace-files.ts";
 import { type EnvironmentParts, HostSessionEnvironment } from "./session-environment.ts";
 import type { SessionStore, StoredSession } from "./session-store.ts";
 
-/** The options that can change when a session is resumed. */
+/**
+ * The options that can change when a session is resumed.
+ *
+ * @example
+ * ```ts
+ * const options: ResumeOptions = { takeOver: true };
+ * ```
+ */
 export interface ResumeOptions extends Omit<SessionOptions, "sessionId" | "persist"> {
   /**
    * Whether a session that another process has open and idle is taken over: it ends there. While a turn, a call or a question of it is
@@ -57,7 +64,14 @@ export interface SessionStorage {
   readonly files: WorkspaceFiles;
 }
 
-/** Options of `host.forkSession`. */
+/**
+ * Options of `host.forkSession`.
+ *
+ * @example
+ * ```ts
+ * const options: ForkSessionOptions = { sessionId: "second-try" };
+ * ```
+ */
 export interface ForkSessionOptions {
   /** The first event that the fork does not have. Default: it has all of them. */
   readonly toEventId?: string | undefined;

@@ -69,12 +69,20 @@ export interface HostEvents {
   diagnostic: Diagnostic;
 }
 
-/** Options of one call without a session of the caller. */
+/**
+ * Options of one call without a session of the caller.
+ *
+ * @example
+ * ```ts
+ * const options: HostCallOptions = { allow: ["get_weather"] };
+ * ```
+ */
 export interface HostCallOptions extends Pick<SessionOptions, "context" | "onPermissionRequest" | "workingDirectory"> {
   /** Rules of calls that are allowed, as in `permissions.allow`: often just the tool's name. Others are asked about, or denied. */
   readonly allow?: readonly string[] | undefined;
   /** Cancels the call. */
   readonly signal?: AbortSignal | undefined;
+  /** Receives the progress of the call. Default: none. */
   readonly onProgress?: ProgressListener | undefined;
 }
 

@@ -19,8 +19,16 @@ export interface ChatModel {
   complete(request: ModelRequest, options: CompleteOptions): Promise<ModelReply>;
 }
 
-/** Options of one request to a model. */
+/**
+ * Options of one request to a model.
+ *
+ * @example
+ * ```ts
+ * const options: CompleteOptions = { signal: AbortSignal.timeout(60_000), onDelta: (delta) => console.log(delta) };
+ * ```
+ */
 export interface CompleteOptions {
+  /** Ends the request when it fires. */
   readonly signal: AbortSignal;
   /** Receives the parts of the reply in order as they arrive. */
   onDelta?(delta: ModelDelta): void;

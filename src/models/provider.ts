@@ -34,7 +34,14 @@ import {
   wireApis,
 } from "./provider-route.ts";
 
-/** A model provider, with the field names of the Copilot SDK's `ProviderConfig`. */
+/**
+ * A model provider, with the field names of the Copilot SDK's `ProviderConfig`.
+ *
+ * @example
+ * ```ts
+ * const provider: ProviderOptions = { type: "openai", baseUrl: "http://localhost:11434/v1" };
+ * ```
+ */
 export interface ProviderOptions {
   /** The protocol. Default: `openai`, which most endpoints and local servers support. */
   readonly type?: ProviderType | undefined;

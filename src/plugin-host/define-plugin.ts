@@ -7,7 +7,14 @@ import type { PluginApi } from "./plugin-api.ts";
 /** Marks plugins from `definePlugin`, also across copies of this package in one process. */
 const pluginBrand: unique symbol = Symbol.for("skillhost.plugin");
 
-/** Options of `definePlugin`. */
+/**
+ * Options of `definePlugin`.
+ *
+ * @example
+ * ```ts
+ * const plugin: PluginOptions = { name: "clock", version: "1.0.0", activate(api) { api.onDispose(() => {}); } };
+ * ```
+ */
 export interface PluginOptions<Config = Readonly<Record<string, unknown>>> {
   /** Up to 64 letters, digits, ".", "_" and "-". Filters, messages and other plugins use this name. */
   readonly name: string;

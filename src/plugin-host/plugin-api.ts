@@ -21,7 +21,14 @@ export type PluginAgent = CustomAgentOptions;
 /** A slash command, such as `/deploy`. */
 export type PluginCommand = SessionCommand;
 
-/** Options for the tools that a plugin adds. */
+/**
+ * Options for the tools that a plugin adds.
+ *
+ * @example
+ * ```ts
+ * const options: PluginToolOptions = { generation: 2 };
+ * ```
+ */
 export interface PluginToolOptions {
   /** Identifies the version of the code behind the tool: another value makes it a new revision. Default: the handler's identity. */
   readonly generation?: string | number;

@@ -35,7 +35,14 @@ import {
 
 export type { SessionHooks };
 
-/** Options of `host.createSession`. All are optional. */
+/**
+ * Options of `host.createSession`. All are optional.
+ *
+ * @example
+ * ```ts
+ * const options: SessionOptions = { permissions: { allow: ["get_weather"] }, excludedTools: ["skill:noisy"], persist: false };
+ * ```
+ */
 export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions {
   /** Letters, digits, "_", "-" and, not at the beginning, ".". Default: a new UUID. */
   readonly sessionId?: string | undefined;
@@ -46,16 +53,21 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   readonly persist?: boolean | undefined;
   /** Default: the host's. */
   readonly workingDirectory?: string | undefined;
+  /** The model, as its endpoint calls it. Needed for turns; calls need none. */
   readonly model?: string | undefined;
   /** Tools of this program. Change them with `session.setTools`. */
   readonly tools?: readonly ToolLike[] | undefined;
+  /** Only these tools, by name or pattern. Default: all. */
   readonly availableTools?: readonly string[] | undefined;
+  /** All tools but these, by name or pattern. Default: none. */
   readonly excludedTools?: readonly string[] | undefined;
+  /** Which list decides about a tool that is in both. Default: `excluded`. */
   readonly toolFilterPrecedence?: FilterPrecedence | undefined;
   /** More skill folders; they take precedence over the host's. Relative ones start at the working directory. */
   readonly skillDirectories?: readonly string[] | undefined;
   /** Skills that contribute nothing to this session, by name; `*`: none does. */
   readonly disabledSkills?: readonly string[] | undefined;
+  /** Functions that observe or change what happens, by kind. Default: none. */
   readonly hooks?: SessionHooks | undefined;
   /** How long a hook may take, in milliseconds; one that takes longer has failed. Default: 60,000. */
   readonly hookTimeout?: number | undefined;
@@ -63,7 +75,9 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   readonly permissions?: PermissionRuleOptions | undefined;
   /** Decides about calls that need permission. Absent: they are denied. */
   readonly onPermissionRequest?: AskHandler<"permission"> | undefined;
+  /** Answers questions of tools to the user. Default: they are declined unless a client is attached. */
   readonly onUserInputRequest?: AskHandler<"userInput"> | undefined;
+  /** Answers forms of tools and servers. Default: they are declined unless a client is attached. */
   readonly onElicitationRequest?: AskHandler<"elicitation"> | undefined;
   /** Answers what an MCP server wants a model to write, with the result of MCP's `sampling/createMessage`. */
   readonly onSamplingRequest?: AskHandler<"sampling"> | undefined;
@@ -73,6 +87,7 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   readonly waitForAttachments?: boolean | undefined;
   /** Deadline of calls in milliseconds, for tools without their own. Default: 120,000. */
   readonly toolTimeout?: number | undefined;
+  /** What happens to results that are too large for a model. Default: they go to files. */
   readonly largeOutput?: LargeOutputOptions | undefined;
   /** Whether the session keeps what files contained before its tools changed them, for `session.rewind`. Default: false. */
   readonly fileChangeTracking?: boolean | undefined;
@@ -256,7 +271,14 @@ function toMove(config: ResolvedSessionConfig, directory: string): Pick<SessionO
   return { ...(additionalDirectories && { additionalDirectories: absolute(additionalDirectories, workingDirectory) }) };
 }
 
-/** What happens to results of tools that are too large for a model. */
+/**
+ * What happens to results of tools that are too large for a model.
+ *
+ * @example
+ * ```ts
+ * const options: LargeOutputOptions = { maxSizeBytes: 20_000 };
+ * ```
+ */
 export interface LargeOutputOptions {
   /** False: results are never cut. Default: true. */
   readonly enabled?: boolean | undefined;

@@ -5,7 +5,14 @@ import { tapGlobalFetch } from "../io/net/tapped-fetch.ts";
 import { RecordingCleaner } from "./clean-recording.ts";
 import { NewRecording, ReplayedRecording, readRecording } from "./traffic-recording.ts";
 
-/** Options of `recordTraffic`. */
+/**
+ * Options of `recordTraffic`.
+ *
+ * @example
+ * ```ts
+ * const options: RecordTrafficOptions = { tools: ["run_linter"], secrets: ["my-token"] };
+ * ```
+ */
 export interface RecordTrafficOptions {
   /** Tools whose results are recorded, for those that run programs or reach what cannot be recorded itself. */
   readonly tools?: readonly string[];

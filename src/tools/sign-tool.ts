@@ -16,7 +16,14 @@ export function signTool<T extends ToolLike>(tool: T, { privateKey, expires }: S
   return Object.freeze({ ...tool, metadata: { ...definition.metadata, [toolSignatureField]: envelope } });
 }
 
-/** Options of `signTool`. */
+/**
+ * Options of `signTool`.
+ *
+ * @example
+ * ```ts
+ * const options: SignToolOptions = { privateKey: "-----BEGIN PRIVATE KEY-----…", expires: new Date("2030-01-31") };
+ * ```
+ */
 export interface SignToolOptions {
   /** An Ed25519 key, or its PEM. */
   readonly privateKey: KeyObject | string;

@@ -30,7 +30,14 @@ import {
 } from "./trust-policy.ts";
 import { createTrustedKeys, type PublicKey, parseKeyList, type TrustedKeys } from "./trusted-keys.ts";
 
-/** What skills must fulfil before their code runs. */
+/**
+ * What skills must fulfil before their code runs.
+ *
+ * @example
+ * ```ts
+ * const options: TrustOptions = { policy: "require", registries: ["https://npm.example.org/"] };
+ * ```
+ */
 export interface TrustOptions {
   /** When signatures are looked at, for all scopes or by scope. Default: `warn` for packages, else `off`. */
   readonly policy?: TrustMode | Partial<TrustPolicy> | undefined;

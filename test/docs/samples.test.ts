@@ -66,6 +66,8 @@ beforeAll(async () => {
   const origin = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
   const adapt = (text: string): string =>
     text.replaceAll("https://weather.example.org", origin).replaceAll('"weather.example.org"', '"127.0.0.1"');
+  mkdirSync(join(scratch, "examples"));
+  for (const [name, text] of documentedExamples()) writeFileSync(join(scratch, "examples", name), text);
   for (const document of withSamples) {
     const before = continued.get(document)!.flatMap(samplesOf);
     const files = before.filter((sample) => !isProgram(sample));
@@ -86,6 +88,21 @@ beforeAll(async () => {
   stubLanguageServer();
 });
 
+/** The examples in the comments of exported types, each as a module that imports the type. */
+function documentedExamples(): readonly (readonly [file: string, text: string])[] {
+  const folder = join(root, "docs/api");
+  return readdirSync(folder).flatMap((page) => {
+    const text = readFileSync(join(folder, page), "utf8");
+    const entry = /^`import \{ … \} from "([^"]+)"`/m.exec(text)?.[1];
+    const sections = text.split(/^## /m).slice(1);
+    return sections.flatMap((section) => {
+      const name = section.slice(0, section.indexOf("\n"));
+      const example = /^@example\n```ts\n([\s\S]*?)```/m.exec(section)?.[1];
+      return example === undefined ? [] : [[`${name}.ts`, `import type { ${name} } from "${entry}";\n${example}export {};\n`] as const];
+    });
+  });
+}
+
 /** Puts the double of the language server on the search path, so that nothing connects to the network. */
 function stubLanguageServer(): void {
   const bin = join(scratch, "bin");
@@ -102,6 +119,19 @@ afterAll(async () => {
   service.close();
   await model.close();
   rmSync(scratch, { recursive: true, force: true });
+});
+
+test("every exported type of options has an example", () => {
+  const named = readdirSync(join(root, "docs/api")).flatMap((page) => {
+    const text = readFileSync(join(root, "docs/api", page), "utf8");
+    return [...text.matchAll(/^## (\w*Options)$/gm)].map(([, name]) => `${name}.ts`);
+  });
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.toSorted()).toEqual(
+    documentedExamples()
+      .map(([file]) => file)
+      .toSorted(),
+  );
 });
 
 test(

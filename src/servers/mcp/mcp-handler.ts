@@ -9,7 +9,14 @@ import type { NodeHandler } from "./node-bridge.ts";
 import { defaultMaxBodyBytes, endpointOptions, type HttpEndpointOptions, type McpCommonOptions, sessionLimits } from "./serving-options.ts";
 import { WebResponse } from "./web-response.ts";
 
-/** Options of `createMcpHandler`. */
+/**
+ * Options of `createMcpHandler`.
+ *
+ * @example
+ * ```ts
+ * const options: McpHandlerOptions = { token: process.env["MCP_TOKEN"] };
+ * ```
+ */
 export interface McpHandlerOptions extends McpCommonOptions, HttpEndpointOptions {
   /** The token that every request must have as `Authorization: Bearer …`. Default: none, because the application decides. */
   readonly token?: string | undefined;

@@ -8,16 +8,33 @@ import { endpointOptions, type HttpOptions, type McpCommonOptions } from "./serv
 
 export type { McpHttpServer, McpStdioServer };
 
-/** Options of `serveMcp` over standard input and output. */
+/**
+ * Options of `serveMcp` over standard input and output.
+ *
+ * @example
+ * ```ts
+ * const options: McpStdioOptions = { transport: "stdio" };
+ * ```
+ */
 export interface McpStdioOptions extends McpCommonOptions {
+  /** Over standard input and output, for one client. */
   readonly transport: "stdio";
   /** Default: stdin and stdout of the process, which nothing else may use then. */
   readonly input?: Readable | undefined;
+  /** Default: stdout of the process. */
   readonly output?: LineOutput | undefined;
 }
 
-/** Options of `serveMcp` over HTTP. */
+/**
+ * Options of `serveMcp` over HTTP.
+ *
+ * @example
+ * ```ts
+ * const options: McpHttpOptions = { transport: "http", port: 3333, token: process.env["MCP_TOKEN"] };
+ * ```
+ */
 export interface McpHttpOptions extends McpCommonOptions, HttpOptions {
+  /** Over HTTP, for several clients. */
   readonly transport: "http";
 }
 

@@ -5,12 +5,22 @@ import type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "../cat
 import type { SessionEvents } from "../history/events.ts";
 import { readSystemMessage } from "../prompt/customize-prompt.ts";
 
-/** An agent with a prompt, tools and a model of its own: selected by `agent`, or started by the model with the task tool. */
+/**
+ * An agent with a prompt, tools and a model of its own: selected by `agent`, or started by the model with the task tool.
+ *
+ * @example
+ * ```ts
+ * const agent: CustomAgentOptions = { name: "reviewer", description: "Reviews changes.", prompt: "Be strict.", tools: ["read_file"] };
+ * ```
+ */
 export interface CustomAgentOptions {
+  /** Its name, for `agent` and for the model. */
   readonly name: string;
+  /** A name for people. Default: its name. */
   readonly displayName?: string | undefined;
   /** What it is good at. The model chooses by it. */
   readonly description?: string | undefined;
+  /** Its instructions. Default: none. */
   readonly prompt?: string | undefined;
   /** The tools it may use, as names or patterns; the session's own come on top. Null, absent or `["*"]`: all. */
   readonly tools?: readonly string[] | null | undefined;
@@ -20,12 +30,20 @@ export interface CustomAgentOptions {
   readonly skills?: readonly string[] | undefined;
   /** Default: the session's. */
   readonly model?: string | undefined;
+  /** As the endpoint calls it. Default: the session's. */
   readonly reasoningEffort?: string | undefined;
   /** False: the model is not offered to start it. Default: true. */
   readonly infer?: boolean | undefined;
 }
 
-/** What a session's own agent leaves to other agents. */
+/**
+ * What a session's own agent leaves to other agents.
+ *
+ * @example
+ * ```ts
+ * const options: DefaultAgentOptions = { excludedTools: ["edit"] };
+ * ```
+ */
 export interface DefaultAgentOptions {
   /** What the session's own agent goes without, so that it leaves the work to others. Without effect beside `availableTools`. */
   readonly excludedTools?: readonly string[] | undefined;
@@ -237,8 +255,16 @@ const builtinAgents: readonly AgentProfile[] = Object.freeze([
   },
 ]);
 
-/** The options of a session that say which agents there are, and how a model comes to know its tools. */
+/**
+ * The options of a session that say which agents there are, and how a model comes to know its tools.
+ *
+ * @example
+ * ```ts
+ * const options: AgentOptions = { customAgents: [{ name: "reviewer", prompt: "Review the change." }], agent: "reviewer" };
+ * ```
+ */
 export interface AgentOptions extends AgentSelection {
+  /** What the session's own agent leaves to others. Default: nothing. */
   readonly defaultAgent?: DefaultAgentOptions | undefined;
   /** Whether, and from how many tools on, a model has to search for tools. */
   readonly toolSearch?: ToolSearchOptions | undefined;

@@ -68,7 +68,14 @@ export interface CallOutcome {
   readonly endsTurn: boolean;
 }
 
-/** Options of one call of a tool. */
+/**
+ * Options of one call of a tool.
+ *
+ * @example
+ * ```ts
+ * const options: CallOptions = { signal: AbortSignal.timeout(10_000), onProgress: ({ message }) => console.log(message) };
+ * ```
+ */
 export interface CallOptions {
   /** Default: a new UUID. */
   readonly toolCallId?: string;

@@ -1,10 +1,20 @@
 import { matchesWildcard } from "../../base/text.ts";
 import type { SystemMessageOptions } from "../prompt/customize-prompt.ts";
 
-/** What may be different for a model, or for a family of models. A field that is given takes the place of the session's own. */
+/**
+ * What may be different for a model, or for a family of models. A field that is given takes the place of the session's own.
+ *
+ * @example
+ * ```ts
+ * const options: ModelToolOptions = { excludedTools: ["shell"], toolSearch: { enabled: false } };
+ * ```
+ */
 export interface ModelToolOptions {
+  /** Only these tools. Default: the session's. */
   readonly availableTools?: readonly string[] | undefined;
+  /** All tools but these. Default: the session's. */
   readonly excludedTools?: readonly string[] | undefined;
+  /** Whether it has to search for tools. Default: the session's. */
   readonly toolSearch?: ToolSearchOptions | undefined;
   /**
    * Of the tools that say in their metadata which `editingStyle` they are for, the model gets those of this one.
@@ -32,7 +42,14 @@ function definedFields(options: ModelToolOptions): ModelToolOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** When tools are deferred, so that a model searches for them. */
+/**
+ * When tools are deferred, so that a model searches for them.
+ *
+ * @example
+ * ```ts
+ * const options: ToolSearchOptions = { enabled: true };
+ * ```
+ */
 export interface ToolSearchOptions {
   /** False: every tool is advertised, however many there are. Default: true. */
   readonly enabled?: boolean | undefined;

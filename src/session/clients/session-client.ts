@@ -12,8 +12,16 @@ import { type AskKind, noResult } from "./request-kinds.ts";
 /** The precedence of a client: if two push tools with the same name, the one with the earlier level is used. */
 type AttachmentLevel = "host" | "connection" | "extension";
 
-/** Options of `session.attach`. */
+/**
+ * Options of `session.attach`.
+ *
+ * @example
+ * ```ts
+ * const options: AttachmentOptions = { level: "connection", answers: ["permission"], handlers: { permission: () => ({ kind: "approve-once" }) } };
+ * ```
+ */
 export interface AttachmentOptions {
+  /** Its precedence: of two clients with a tool of the same name, that of the earlier level is used. */
   readonly level: AttachmentLevel;
   /** What messages call the client. Default: its level. */
   readonly name?: string;

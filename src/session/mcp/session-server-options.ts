@@ -8,7 +8,14 @@ import { parseServerSpec, type ServerSpecOptions } from "../../formats/mcp/parse
 import { type GithubMcpToolConfig, readGithubMcpToolConfig } from "../../mcp/connection/github-tools.ts";
 import { readServerMap, type SessionAgents } from "../agents/agent-profiles.ts";
 
-/** The options of a session that say which MCP servers it has. */
+/**
+ * The options of a session that say which MCP servers it has.
+ *
+ * @example
+ * ```ts
+ * const options: ServerOptions = { mcpServers: { files: { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] } } };
+ * ```
+ */
 export interface ServerOptions {
   /**
    * MCP servers by name, configured as in the Copilot SDK: `{ command, args?, env?, cwd?, tools?, timeout? }`, or

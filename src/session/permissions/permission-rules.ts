@@ -19,7 +19,14 @@ import { allowsUrl, forbidsUrl, globFault, readUrl, readUrlPattern } from "./per
 import { allowsArguments, forbidsArguments, type RuledReach, readArgumentPatterns } from "./permission-reach.ts";
 import { reachOf, type ShellReach } from "./shell-reach.ts";
 
-/** What is decided beforehand about calls. A rule of `deny` beats one of `ask`, and that one of `allow`. */
+/**
+ * What is decided beforehand about calls. A rule of `deny` beats one of `ask`, and that one of `allow`.
+ *
+ * @example
+ * ```ts
+ * const rules: PermissionRuleOptions = { allow: ["get_weather", "shell(git status)"], deny: ["shell(rm *)"] };
+ * ```
+ */
 export interface PermissionRuleOptions {
   /** Calls that run without anybody being asked. */
   readonly allow?: readonly string[] | undefined;

@@ -1,7 +1,14 @@
 import { HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 
-/** How a session's system message differs from the one that skillhost makes. */
+/**
+ * How a session's system message differs from the one that skillhost makes.
+ *
+ * @example
+ * ```ts
+ * const options: SystemMessageOptions = { mode: "append", content: "Answer in one sentence." };
+ * ```
+ */
 export type SystemMessageOptions =
   /** After everything else. */
   | { readonly mode?: "append" | undefined; readonly content: string }

@@ -16,7 +16,14 @@ import {
   StableList,
 } from "./prompts-and-resources.ts";
 
-/** How a prompt is asked for, or a resource. */
+/**
+ * How a prompt is asked for, or a resource.
+ *
+ * @example
+ * ```ts
+ * const options: OfferOptions = { signal: AbortSignal.timeout(5_000) };
+ * ```
+ */
 export interface OfferOptions {
   /** Ends the wait when it fires. */
   readonly signal?: AbortSignal | undefined;
@@ -34,10 +41,18 @@ export type CompletionRef =
   | { readonly type: "ref/prompt"; readonly name: string }
   | { readonly type: "ref/resource"; readonly uri: string };
 
-/** Options for completing an argument of a prompt or resource. */
+/**
+ * Options for completing an argument of a prompt or resource.
+ *
+ * @example
+ * ```ts
+ * const options: CompletionOptions = { arguments: { country: "Norway" } };
+ * ```
+ */
 export interface CompletionOptions {
   /** What else is filled in. */
   readonly arguments?: Readonly<Record<string, string>> | undefined;
+  /** Ends the wait when it fires. Default: none. */
   readonly signal?: AbortSignal | undefined;
 }
 

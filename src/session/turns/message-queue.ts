@@ -161,9 +161,18 @@ export class MessageQueue {
   }
 }
 
-/** A message to a session. */
+/**
+ * A message to a session.
+ *
+ * @example
+ * ```ts
+ * const options: SendOptions = { prompt: "What changed?", attachments: [{ type: "file", path: "CHANGELOG.md" }] };
+ * ```
+ */
 export interface SendOptions {
+  /** The message. */
   readonly prompt: string;
+  /** Files, folders and other content that comes with it. Default: none. */
   readonly attachments?: readonly UserAttachment[] | undefined;
   /**
    * `enqueue`, the default: its turn comes after those of the messages before it. `immediate`: the turn that runs takes

@@ -20,10 +20,18 @@ export type StreamPart =
   /** The last part. */
   | { readonly type: "finish"; readonly reply: AssistantReply };
 
-/** Options of the `Response` of a stream. */
+/**
+ * Options of the `Response` of a stream.
+ *
+ * @example
+ * ```ts
+ * const options: StreamResponseOptions = { format: "text", headers: { "cache-control": "no-store" } };
+ * ```
+ */
 export interface StreamResponseOptions {
   /** `events`, the default: server-sent events, one JSON object of a part each. `text`: the text of the answer alone. */
   readonly format?: "events" | "text" | undefined;
+  /** Headers beside those of the format. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 

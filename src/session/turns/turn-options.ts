@@ -16,17 +16,26 @@ export interface ModelCapabilities {
   readonly limits?: { readonly max_context_window_tokens?: number | undefined } | undefined;
 }
 
-/** The options of a session that its conversation with a model depends on. */
+/**
+ * The options of a session that its conversation with a model depends on.
+ *
+ * @example
+ * ```ts
+ * const options: TurnOptions = { streaming: true, provider: { baseUrl: "http://localhost:11434/v1" } };
+ * ```
+ */
 export interface TurnOptions {
   /** Where `model` is served: an endpoint, or by its type a provider that a plugin brings. */
   readonly provider?: SessionProvider | undefined;
   /** A model of this program; takes the place of `provider`. */
   readonly chatModel?: ChatModel | undefined;
+  /** What the model can do, where the endpoint does not say it. Default: what is known of the model. */
   readonly modelCapabilities?: ModelCapabilities | undefined;
   /** As the endpoint calls it: `low`, `medium`, `high` and the like. */
   readonly reasoningEffort?: string | undefined;
   /** Answers arrive in pieces, by `assistant.message_delta` and similar events. Default: false. */
   readonly streaming?: boolean | undefined;
+  /** Additions to skillhost's own instructions, or other ones. Default: none. */
   readonly systemMessage?: SystemMessageOptions | undefined;
   /** How much of the system message the list of skills may take. Default: 4,000 tokens. */
   readonly skillListing?: { readonly maxTokens?: number | undefined } | undefined;

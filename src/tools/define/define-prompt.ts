@@ -4,10 +4,20 @@ import { type Completion, type CompletionContext, isPromptName, type OfferContex
 import { type ContentLike, kindOf } from "./content-block.ts";
 import { hasPromptBrand, promptBrand } from "./define-tool.ts";
 
-/** Options of an argument of a prompt. */
+/**
+ * Options of an argument of a prompt.
+ *
+ * @example
+ * ```ts
+ * const argument: PromptArgumentOptions = { description: "The tone.", required: true, complete: ["friendly", "formal"] };
+ * ```
+ */
 export interface PromptArgumentOptions {
+  /** A display name. Default: its name. */
   readonly title?: string | undefined;
+  /** What to fill in. Default: none. */
   readonly description?: string | undefined;
+  /** Whether it must be filled in. Default: false. */
   readonly required?: boolean | undefined;
   /** Suggests values while the user fills in the argument: an array, or a function of the text typed so far. */
   readonly complete?: Completer | undefined;
@@ -40,12 +50,22 @@ export type PromptReply =
   | readonly (string | ContentLike | PromptMessageLike)[]
   | { readonly description?: string; readonly messages: readonly (string | ContentLike | PromptMessageLike)[] };
 
-/** Options of `definePrompt`. */
+/**
+ * Options of `definePrompt`.
+ *
+ * @example
+ * ```ts
+ * const options: PromptOptions<readonly []> = { description: "Asks for a review.", handler: () => "Review the change." };
+ * ```
+ */
 export interface PromptOptions<Declared> {
   /** A display name. */
   readonly title?: string | undefined;
+  /** What it is for, for people. Default: none. */
   readonly description?: string | undefined;
+  /** The arguments that a user fills in, by name. Default: none. */
   readonly arguments?: Declared | undefined;
+  /** Returns the messages: a text, or a list of messages. */
   readonly handler: (args: PromptArgumentsOf<Declared>, context: OfferContext) => PromptReply | Promise<PromptReply>;
 }
 

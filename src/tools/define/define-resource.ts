@@ -52,12 +52,20 @@ export interface ListContext {
   changed(): void;
 }
 
-/** Options of `defineResource`. */
+/**
+ * Options of `defineResource`.
+ *
+ * @example
+ * ```ts
+ * const options: ResourceOptions = { description: "The style of texts.", read: () => "Write for users." };
+ * ```
+ */
 export interface ResourceOptions {
   /** Default: the last part of the URI. */
   readonly name?: string | undefined;
   /** A display name. */
   readonly title?: string | undefined;
+  /** What it contains, for people and models. Default: none. */
   readonly description?: string | undefined;
   /** Default: derived from the extension of the URI, otherwise from text or bytes. */
   readonly mimeType?: string | undefined;

@@ -42,7 +42,14 @@ export type ArgumentsOf<Schema> = Schema extends { readonly "~standard": { reado
       ? Output
       : Record<string, unknown>;
 
-/** Options of `defineTool`. */
+/**
+ * Options of `defineTool`.
+ *
+ * @example
+ * ```ts
+ * const options: ToolOptions<unknown> = { description: "Returns the time.", skipPermission: true, handler: () => new Date().toISOString() };
+ * ```
+ */
 export interface ToolOptions<Args> {
   /** A display name. */
   readonly title?: string | undefined;
@@ -50,16 +57,23 @@ export interface ToolOptions<Args> {
   readonly description?: string | undefined;
   /** JSON Schema of the tool's result. */
   readonly outputSchema?: object | undefined;
+  /** What the tool does to its surroundings, as in MCP; for people and programs. Default: none. */
   readonly annotations?: ToolAnnotations | undefined;
   /** Absent: a client tool, whose calls wait for an attached client to answer them. */
   readonly handler?: ToolHandler<Args> | undefined;
   /** Another name of `handler`, as in other libraries. */
   readonly execute?: ToolHandler<Args> | undefined;
+  /** Describes what a call would do, for the decision whether it runs. Default: the tool and its arguments. */
   readonly permission?: ToolPermission<Args> | undefined;
+  /** The tool may take the place of one that the session brings. Default: false. */
   readonly overridesBuiltInTool?: boolean | undefined;
+  /** Calls run without a question where the skill may decide that. Default: false. */
   readonly skipPermission?: boolean | undefined;
+  /** `never`: a model sees it from the start, however many tools there are. Default: `auto`. */
   readonly defer?: "auto" | "never" | undefined;
+  /** A success ends the turn. Default: false. */
   readonly isTerminal?: boolean | undefined;
+  /** For programs; it decides nothing. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   /** Deadline of one call in milliseconds. */
   readonly timeout?: number | undefined;
