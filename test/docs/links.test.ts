@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/README.md", ...pagesIn("docs")];
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/README.md", ...pagesIn("docs"), ...pagesIn("docs/api")];
 
 function pagesIn(folder: string): readonly string[] {
   return readdirSync(join(root, folder)).flatMap((name) => (name.endsWith(".md") ? [`${folder}/${name}`] : []));
