@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { installSkillhost } from "../installed-skillhost.ts";
 import { noPython } from "../plugins/python-tools/python-kit.ts";
 import { runCli, workplace } from "./run-cli.ts";
 
@@ -38,9 +39,7 @@ test("init makes an empty folder a project that passes the strict check, works a
     devDependencies: { skillhost: `^${json(join(repository, "package.json"))["version"]}`, typescript: expect.stringMatching(/^\^\d/) },
   });
   // As after "npm install".
-  mkdirSync(join(project, "node_modules/@types"), { recursive: true });
-  symlinkSync(repository, join(project, "node_modules/skillhost"));
-  symlinkSync(join(repository, "node_modules/@types/node"), join(project, "node_modules/@types/node"));
+  installSkillhost(project, ["@types/node"]);
   expect(existsSync(join(project, json(join(project, "skillhost.json"))["$schema"] as string))).toBe(true);
   expect(existsSync(join(project, "skills/hello", json(join(project, "skills/hello/skill.json"))["$schema"] as string))).toBe(true);
   const inside = { cwd: project, isTrusted: false };
@@ -66,8 +65,7 @@ test.for(["typescript", "json", "python", "instructions"] as const)(
     expect(json(place.at("package.json"))["name"]).toBe("@acme/skills");
     expect(existsSync(place.at("tsconfig.json"))).toBe(kind === "typescript");
     expect(await runCli(["check", "--strict"], { cwd: place.path, isTrusted: false })).toMatchObject({ code: 0, stderr: "" });
-    mkdirSync(place.at("node_modules"));
-    symlinkSync(repository, place.at("node_modules/skillhost"));
+    installSkillhost(place.path);
     const { NODE_OPTIONS: _options, NODE_TEST_CONTEXT: _context, ...env } = process.env;
     const report = execFileSync(process.execPath, ["--test"], { cwd: place.path, env, encoding: "utf8" });
     expect(report).toMatch(/^# pass [1-9]/m);

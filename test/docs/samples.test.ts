@@ -22,6 +22,7 @@ const notRun: Readonly<Record<string, string>> = {
   "docs/five-minutes.md: cd my-skills": "the same",
   "docs/five-minutes.md: npm test": "the same",
   "docs/language-server.md: npm install": "brings GitHub's server, which npm run test:interop has; here a double of it is found",
+  "docs/testing.md: skillhost test": "starts processes of the built package; test/interop/new-user/test-command.test.ts runs the command",
   "docs/performance.md: npm run": "takes ten minutes; it is run only to update the figures",
   'docs/command-line.md: {"ok":true,"command":"list"': "an answer, which test/cli compares with what the commands print",
   "docs/mcp-access.md: skillhost login": "needs a server and a user who signs in; test/cli/login.test.ts has both",

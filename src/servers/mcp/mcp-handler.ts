@@ -14,7 +14,7 @@ import { WebResponse } from "./web-response.ts";
  *
  * @example
  * ```ts
- * const options: McpHandlerOptions = { token: process.env["MCP_TOKEN"] };
+ * const options: McpHandlerOptions = { token: process.env["TOKEN"] };
  * ```
  */
 export interface McpHandlerOptions extends McpCommonOptions, HttpEndpointOptions {

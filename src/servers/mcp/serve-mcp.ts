@@ -30,7 +30,7 @@ export interface McpStdioOptions extends McpCommonOptions {
  *
  * @example
  * ```ts
- * const options: McpHttpOptions = { transport: "http", port: 3333, token: process.env["MCP_TOKEN"] };
+ * const options: McpHttpOptions = { transport: "http", port: 3333, token: process.env["TOKEN"] };
  * ```
  */
 export interface McpHttpOptions extends McpCommonOptions, HttpOptions {

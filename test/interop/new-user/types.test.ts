@@ -3,11 +3,11 @@ import { readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { buildPackage } from "../built-package.ts";
-import { patience } from "../slowness.ts";
-import { runCli, skillDocument, startCli, type Workplace, workplace } from "./run-cli.ts";
+import { buildPackage } from "../../built-package.ts";
+import { runCli, skillDocument, startCli, type Workplace, workplace } from "../../cli/run-cli.ts";
+import { patience } from "../../slowness.ts";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
+const root = fileURLToPath(new URL("../../../", import.meta.url));
 const built = buildPackage();
 
 function jsonTool(name: string, more: object): string {

@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { buildPackage } from "../built-package.ts";
-import { patience } from "../slowness.ts";
-import { type CliRun, skillDocument, type Workplace, workplace } from "./run-cli.ts";
+import { buildPackage } from "../../built-package.ts";
+import { type CliRun, skillDocument, type Workplace, workplace } from "../../cli/run-cli.ts";
+import { patience } from "../../slowness.ts";
 
 const built = buildPackage();
 

@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { runCli, workplace } from "./run-cli.ts";
+import { runCli, workplace } from "../../cli/run-cli.ts";
+import { installSkillhost } from "../../installed-skillhost.ts";
 
-const repository = fileURLToPath(new URL("../..", import.meta.url));
+const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const examples = readdirSync(join(repository, "examples"), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
@@ -13,9 +14,7 @@ const bundled = readdirSync(join(repository, "skills"));
 
 test.each(examples)("a copy of the example %s passes the strict check and its own test", async (template) => {
   using place = workplace({ "package.json": '{ "type": "module" }' });
-  mkdirSync(place.at("node_modules"));
-  for (const name of ["skillhost", "zod", "tinyglobby"])
-    symlinkSync(name === "skillhost" ? repository : join(repository, "node_modules", name), place.at(`node_modules/${name}`));
+  installSkillhost(place.path, ["zod", "tinyglobby"]);
   const made = await runCli(["new", "skill", "my-copy", "--from", template], { cwd: place.path, isTrusted: false });
   expect(made).toMatchObject({ code: 0 });
   const imported = [...readSources(place.at("skills/my-copy")).matchAll(/from "(zod|tinyglobby)"/g)].map(([, name]) => name);
