@@ -12,6 +12,29 @@ export const realPeers: string[] = ["copilot-python", "language-server", "regist
   (room) => `test/interop/${room}/**/*.test.ts`,
 );
 
+/** Tests that `npm run test:programs` runs, since most of their time is that of programs that they start: this package as built, git, Python. */
+export const starting: string[] = [
+  "test/advice/check-python.test.ts",
+  "test/cli/{completion,connect,hostile-checkout,init,open-files,process,terminal}.test.ts",
+  "test/docs/{internals,samples}.test.ts",
+  "test/host/{kill-session,takeover}.test.ts",
+  "test/interop/copilot-sdk/*.test.ts",
+  "test/io/{child-process,disk-cache}.test.ts",
+  "test/mcp/{connection/connect-local,oauth/processes,real-servers,server-processes}.test.ts",
+  "test/packages/git-{add,hostile,update}.test.ts",
+  "test/plugin-host/use-bundles.test.ts",
+  "test/plugins/language-server/{bridge,faults}.test.ts",
+  "test/plugins/python-tools/*.test.ts",
+  "test/plugins/workspace-tools/{confined-shells,shells}.test.ts",
+  "test/scripts/{bundle,measure-switches}.test.ts",
+  "test/servers/copilot/{extensions,process}.test.ts",
+  "test/servers/mcp/stdio.test.ts",
+  "test/session/permissions/shell-deny.test.ts",
+  "test/skills/open-files.test.ts",
+  "test/skills-bundled/*.test.ts",
+  "test/trust/admission/{exchanges,mounts}.test.ts",
+];
+
 /** Tests that `npm run test:soak` runs, since they take minutes. */
 export const soaks: string[] = ["test/**/*.soak.test.ts"];
 
@@ -21,16 +44,13 @@ const mocking = ["test/io/file-lock.test.ts", "test/io/file-log.test.ts", "test/
 /** Files that take longest. They start first, so that none of them runs alone at the end. */
 const longest = [
   "test/contract/broken-skills.test.ts",
-  "test/session/permissions/shell-deny.test.ts",
   "test/servers/mcp/http-attacks.test.ts",
-  "test/trust/admission/exchanges.test.ts",
   "test/io/module-matrix.test.ts",
   "test/contract/linear-time.test.ts",
   "test/servers/copilot/listening.test.ts",
-  "test/mcp/connection/connect-local.test.ts",
-  "test/cli/hostile-checkout.test.ts",
-  "test/docs/samples.test.ts",
-  "test/cli/process.test.ts",
+  "test/packages/add.test.ts",
+  "test/skills/text-cache.test.ts",
+  "test/tools/schema-evaluation.test.ts",
 ];
 
 for (const file of [...mocking, ...longest]) {
@@ -57,7 +77,8 @@ export default defineConfig({
   test: {
     globalSetup: ["test/temp-root.ts"],
     setupFiles: ["test/setup.ts"],
-    execArgv: ["--expose-gc"],
+    // Most objects of a test live shortly, and the default of 16 MB is full too often: a tenth of the time was garbage collection.
+    execArgv: ["--expose-gc", "--max-semi-space-size=64"],
     // Files wait for child processes and watchers much of their time.
     maxWorkers: availableParallelism() + 2,
     // Deadlines, and no measurements: on a busy machine they are longer.
@@ -76,7 +97,7 @@ export default defineConfig({
         test: {
           name: "shared",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/fixtures/**", "**/node_modules/**", ...realPeers, ...soaks, ...mocking],
+          exclude: ["test/fixtures/**", "**/node_modules/**", ...realPeers, ...starting, ...soaks, ...mocking],
           isolate: false,
         },
       },

@@ -73,6 +73,7 @@ step("unused code", ["run", "--silent", "knip"]);
 step("build", ["run", "--silent", "build"]);
 step("API reference", ["run", "--silent", "api", "--", "--check"]);
 tests("tests", ["test"]);
+tests("tests that start programs", ["run", "test:programs"]);
 step("package", ["run", "--silent", "test:package"]);
 tests("soak tests", ["run", "test:soak"]);
 tests("tests with big programs", ["run", "test:interop"]);
