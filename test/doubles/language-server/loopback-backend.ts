@@ -77,6 +77,8 @@ export async function startLoopbackBackend(script: () => ScriptedReply | undefin
 function environmentFor(home: string, url: string): Readonly<Record<string, string>> {
   return {
     HOME: home,
+    // The server unpacks parts of itself there, and never removes them.
+    TMPDIR: home,
     XDG_CONFIG_HOME: `${home}/config`,
     XDG_CACHE_HOME: `${home}/cache`,
     XDG_DATA_HOME: `${home}/data`,
