@@ -124,6 +124,7 @@ export function pick(value: Fields, keys: readonly string[]): Fields {
 
 /** Options without an equivalent in skillhost, and the values with which they would have an effect. */
 const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
+  authClientIdMetadataUrl: isText,
   canvasProvider: isRecord,
   canvases: isFilledList,
   capi: (value) => isRecord(value) && Object.values(value).includes(true),
@@ -133,20 +134,25 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   embeddingCacheStorage: (value) => value === "persistent",
   // skillhost does not read hooks from files or run git for the session, so only true has no effect.
   enableFileHooks: isTrue,
+  enableGitHubTelemetryForwarding: isTrue,
   enableHostGitOperations: isTrue,
   enableOnDemandInstructionDiscovery: isTrue,
   enableSessionStore: isTrue,
   enableSessionTelemetry: isTrue,
-  expAssignments: (value) => isRecord(value) && Object.keys(value).length > 0,
+  expAssignments: isFilledRecord,
   extensionInfo: isRecord,
+  factories: isFilledList,
+  featureFlags: isFilledRecord,
   isExperimentalMode: isTrue,
   // Tokens of a sign-in in a browser are stored on disk.
   mcpOAuthTokenStorage: (value) => value === "in-memory",
   memory: (value) => isRecord(value) && value["enabled"] === true,
+  openCanvases: isFilledList,
   reasoningSummary: (value) => typeof value === "string" && value !== "none",
   remoteSession: (value) => typeof value === "string" && value !== "off",
   requestAutoModeSwitch: isTrue,
   requestCanvasRenderer: isTrue,
+  requestedEnvironmentVariables: isFilledList,
   sessionLimits: (value) => isRecord(value) && Object.values(value).some((limit) => limit !== null && limit !== undefined),
 };
 
@@ -172,6 +178,10 @@ function isTrue(value: unknown): boolean {
 
 function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
+}
+
+function isFilledRecord(value: unknown): boolean {
+  return isRecord(value) && Object.keys(value).length > 0;
 }
 
 function isFilledList(value: unknown): boolean {
