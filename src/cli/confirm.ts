@@ -1,4 +1,5 @@
 import type { AskHandler } from "../session/clients/client-requests.ts";
+import { lastingApprovalText } from "../session/permissions/permission-approvals.ts";
 import { permissionText } from "../session/permissions/permission-reach.ts";
 import type { Asks, PermissionAsk, PermissionDecision } from "../tools/tool.ts";
 import { approveAll } from "../tools/tool.ts";
@@ -52,8 +53,8 @@ export function permissionRoute(context: CommandContext, sourceOf: (tool: string
 }
 
 /**
- * Asks the user at the terminal about each call that no rule decides: once, for the session, always in this project, or not. Undefined without a
- * terminal.
+ * Asks the user at the terminal about each call that no rule decides: once, for the session, always in this project, or not. Says
+ * what the longer answers allow besides this call, and offers them only where they would. Undefined without a terminal.
  */
 export function promptPermission(context: CommandContext): AskHandler<"permission"> | undefined {
   const ask = context.out.isJson ? undefined : asker(context);
@@ -62,17 +63,20 @@ export function promptPermission(context: CommandContext): AskHandler<"permissio
 
 async function decideWithScope(data: PermissionAsk, ask: Ask): Promise<PermissionDecision> {
   const { text, isWhole } = permissionText(data);
-  if (isWhole) return readScope(await ask(`${text}\n${scopes}`));
+  if (isWhole) return askScope(data, text, ask);
   const answer = read(await ask(`${text}\n${unseen}: `));
-  if (answer === "show") return readScope(await ask(`${permissionText(data, undefined, { isCut: false }).text}\n${scopes}`));
+  if (answer === "show") return askScope(data, permissionText(data, undefined, { isCut: false }).text, ask);
   return answer === "allow unseen" ? { kind: "approve-once" } : { kind: "reject" };
 }
 
-const scopes = "Allow it? [y] once, [s] for this session, [a] always in this project, [N] no: ";
 const unseen = 'Type "show" to see everything, or "allow unseen" to allow it without; anything else denies it';
 
-function readScope(given: string): PermissionDecision {
-  const answer = read(given);
+async function askScope(data: PermissionAsk, text: string, ask: Ask): Promise<PermissionDecision> {
+  const lasting = lastingApprovalText(data);
+  // An answer that few read is not offered.
+  if (lasting === undefined || lasting.length > 500) return { kind: (await askShort(text, ask)) ? "approve-once" : "reject" };
+  const scopes = `[s] and [a] allow ${visibleLine(lasting)}.\nAllow it? [y] once, [s] for this session, [a] always in this project, [N] no: `;
+  const answer = read(await ask(`${text}\n${scopes}`));
   if (/^y(es)?$/.test(answer)) return { kind: "approve-once" };
   if (answer === "s") return { kind: "approve-for-session" };
   return answer === "a" ? { kind: "approve-for-location" } : { kind: "reject" };

@@ -58,6 +58,7 @@ test("a call is asked for on a terminal: denied, for the session, and then not a
   const cli = startCli(["chat"], { ...setup, isTTY: true });
   cli.type("Greet.");
   await cli.said('May the tool "greet"');
+  await cli.said('[s] and [a] allow every call of tool "greet", while its definition stays the same.');
   await cli.said("[N] no: ");
   cli.type("");
   await cli.said("The user rejected this tool call.");

@@ -1,5 +1,5 @@
 import { isRecord } from "../../base/json.ts";
-import type { PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
+import type { PermissionAsk, PermissionDecision, PermissionRequest, Tool } from "../../tools/tool.ts";
 import type { ApprovalKey } from "../../trust/approvals.ts";
 import { digestOf } from "../../trust/folder-digests.ts";
 import { approvableWords } from "./command-line-rules.ts";
@@ -68,6 +68,40 @@ export function grantsOf(decision: PermissionDecision, call: ApprovableCall): re
   if (given === undefined) return own.map((pattern) => grantOf(call, pattern, false));
   const patterns = readAnswer(given, call);
   return patterns?.map((pattern) => grantOf(call, pattern, true));
+}
+
+/**
+ * In words, what an answer for longer than one call allows, if it names nothing itself. Undefined: the call can be allowed only once,
+ * since a hook, or the tool, asks about each call.
+ */
+export function lastingApprovalText(ask: PermissionAsk): string | undefined {
+  if (ask.kind === "hook" || ask["canOfferSessionApproval"] === false) return undefined;
+  const tool = `tool "${ask.toolName}"`;
+  // What cannot be classified is approved as exactly this request.
+  return widerThanCall(ask, tool) ?? `calls of ${tool} that request exactly this`;
+}
+
+function widerThanCall(ask: PermissionAsk, tool: string): string | undefined {
+  switch (ask.kind) {
+    case "read":
+      return `everything that ${tool} reads`;
+    case "write":
+      return `everything that ${tool} writes`;
+    case "shell":
+      return quoted(approvableWords(commandsOf(ask)), (words) => `commands of ${tool} that begin with ${words}`);
+    case "url":
+      return quoted(hostsOf(ask), (hosts) => `every request of ${tool} to ${hosts}`);
+    case "memory":
+    case "custom-tool":
+    case "mcp":
+      return `every call of ${tool}, while its definition stays the same`;
+    default:
+      return undefined;
+  }
+}
+
+function quoted(names: readonly string[] | undefined, text: (names: string) => string): string | undefined {
+  return names && text([...new Set(names)].map((name) => JSON.stringify(name)).join(", "));
 }
 
 /** What an approval covers that answers no call: of the tools that it can be about, every source once. None: it is about none of them. */

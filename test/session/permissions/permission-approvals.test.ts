@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { lastingApprovalText } from "../../../src/session/permissions/permission-approvals.ts";
 import type { Session } from "../../../src/session/session.ts";
 import type { SessionOptions } from "../../../src/session/session-config.ts";
 import type { ToolLike } from "../../../src/tools/define/define-tool.ts";
@@ -56,6 +57,49 @@ async function callAll({ session }: Asked, ...calls: [name: string, args?: objec
   for (const [name, args] of calls) results.push((await session.callTool(name, args ?? {})).resultType);
   return results;
 }
+
+describe("what a lasting approval allows is said before, or the answer is for one call only", () => {
+  const git = (text: string, ...ids: string[]): object => ({ text, ids });
+  test.each<[string, ToolLike, object, string | undefined]>([
+    ["a tool", tool("t"), {}, 'every call of tool "t", while its definition stays the same'],
+    ["reading", reader("t"), { path: "/a" }, 'everything that tool "t" reads'],
+    ["an address", fetcher, { url: "https://a.example/b" }, 'every request of tool "fetch" to "a.example"'],
+    ["an invalid address", fetcher, { url: "a b" }, 'calls of tool "fetch" that request exactly this'],
+    [
+      "commands",
+      shell,
+      git("git push; npm test", "git push", "npm test"),
+      'commands of tool "bash" that begin with "git push", "npm test"',
+    ],
+    ["a command that is not listed", shell, git("git push; rm -rf x", "git push"), 'calls of tool "bash" that request exactly this'],
+    ["no command", shell, git("$x"), 'calls of tool "bash" that request exactly this'],
+    ["another kind", tool("t", ({ n }: { n: number }) => ({ kind: "move", n })), { n: 1 }, 'calls of tool "t" that request exactly this'],
+    ["a call that is asked about each time", tool("t", () => ({ kind: "read", canOfferSessionApproval: false })), {}, undefined],
+  ])("%s", async (_what, asking, args, text) => {
+    const said: (string | undefined)[] = [];
+    const answer = (request: PermissionAsk): object => {
+      said.push(lastingApprovalText(request));
+      return { kind: "approve-for-session" };
+    };
+    const asked = answering(answer, [sourceOf("builtin", "b", asking)]);
+    const name = (asking as { name: string }).name;
+    expect(await callAll(asked, [name, args], [name, args])).toEqual(["success", "success"]);
+    // What cannot be kept is asked about again.
+    expect(said).toEqual(text === undefined ? [undefined, undefined] : [text]);
+  });
+
+  test("a question of a hook", async () => {
+    const said: (string | undefined)[] = [];
+    const answer = (request: PermissionAsk): object => {
+      said.push(lastingApprovalText(request));
+      return { kind: "approve-for-session" };
+    };
+    const hooks = { onPreToolUse: () => ({ permissionDecision: "ask" as const }) };
+    const asked = answering(answer, [sourceOf("skill", "s", tool("t"))], { options: { hooks } });
+    expect(await callAll(asked, ["t"], ["t"])).toEqual(["success", "success"]);
+    expect(said).toEqual([undefined, undefined]);
+  });
+});
 
 describe("approvals for the session", () => {
   test("an approval holds for one tool with any arguments and for no other tool", async () => {
