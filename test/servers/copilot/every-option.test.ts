@@ -10,7 +10,7 @@ const read = `additionalDirectories agent askUserVariant availableTools clientNa
   disabledMcpServers disabledSkills disableResume enableCitations enableConfigDiscovery enableFileChangeTracking enableManagedSettings enableSkills
   envValueMode excludedBuiltinAgents excludedTools extensionSdkPath gitHubToken gitHubTokenProviderRegistrationId githubMcpToolConfig hooks
   includeSubAgentStreamingEvents infiniteSessions instructionDirectories largeOutput managedSettings mcpServers model modelCapabilities models
-  organizationCustomInstructions pluginDirectories provider providers reasoningEffort requestElicitation requestExitPlanMode requestExtensions
+  organizationCustomInstructions pluginDirectories provider providers reasoningEffort requestedEnvironmentVariables requestElicitation requestExitPlanMode requestExtensions
   requestMcpApps requestPermission requestUserInput sessionId skillDirectories streaming systemMessage toolFilterPrecedence toolSearch tools
   workingDirectory`.split(/\s+/);
 
@@ -42,7 +42,6 @@ const reported = {
   remoteSession: "on",
   requestAutoModeSwitch: true,
   requestCanvasRenderer: true,
-  requestedEnvironmentVariables: ["PATH"],
   sessionLimits: { maxAiCredits: 1 },
 };
 
@@ -75,7 +74,7 @@ describe("an option of the SDK", () => {
     expect(sources).toMatch(new RegExp(`"${option}"|\\b${option}: \\[`));
   });
 
-  test.each(["authClientIdMetadataUrl", "factories", "featureFlags", "openCanvases", "requestedEnvironmentVariables"])(
+  test.each(["authClientIdMetadataUrl", "factories", "featureFlags", "openCanvases"])(
     "%s without content or of another type is not reported",
     (option) => {
       for (const empty of [null, "", [], {}, false, 7]) expect(ignoredOf({ [option]: empty })).toEqual([]);

@@ -152,7 +152,6 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   remoteSession: (value) => typeof value === "string" && value !== "off",
   requestAutoModeSwitch: isTrue,
   requestCanvasRenderer: isTrue,
-  requestedEnvironmentVariables: isFilledList,
   sessionLimits: (value) => isRecord(value) && Object.values(value).some((limit) => limit !== null && limit !== undefined),
 };
 
