@@ -28,6 +28,8 @@ describe("a service that skillhost does not have", () => {
         text: "/",
         offset: 1,
         name: "chronicleEnabled",
+        mode: "off",
+        config: { remote: true, steerable: true, explicit: true, silent: false },
       };
       // The contract compiles a schema for each of them.
       const answers: Record<string, Json> = {};
@@ -45,6 +47,13 @@ describe("a service that skillhost does not have", () => {
         },
         "session.gitHubAuth.getCurrentAuthInfo": null,
         "session.gitHubAuth.getStatus": { isAuthenticated: true, authType: "api-key" },
+        "session.gitHubAuth.refreshCopilotUser": null,
+        "session.gitHubAuth.setCredentials": { success: false },
+        "session.limitPrediction.predict": { kind: "unavailable" },
+        "session.mcp.oauth.respond": { success: false },
+        "session.queue.consumeSystemNotifications": { removed: false },
+        "session.remote.enable": { remoteSteerable: false },
+        "sessions.startRemoteControl": { status: { state: "error", error: expect.stringContaining("only on this machine") } },
         "session.mcp.headers.handlePendingHeadersRefreshRequest": { success: false },
         "session.plan.readSqlTodosWithDependencies": { rows: [], dependencies: [] },
         "session.schedule.list": { entries: [] },
@@ -57,6 +66,15 @@ describe("a service that skillhost does not have", () => {
     },
     patience(120_000),
   );
+
+  test.each([
+    ["session.remote.enable", { mode: "on" }],
+    ["session.remote.enable", {}],
+    ["session.remote.notifySteerableChanged", { remoteSteerable: true }],
+  ])("refuses %s with %j, which would have to reach other machines", async (method, params) => {
+    const { client, sessionId } = await begin();
+    expect((await client.refusal(method, { sessionId, ...params })).message).toContain("sessions run only on this machine");
+  });
 
   test.each(["add", "addAt", "addCron", "addSelfPaced", "rearmSelfPaced"])(
     "refuses schedule.%s in the result, with the way to do it",

@@ -52,11 +52,34 @@ export const absentServices: MethodFamily = {
   "session.gitHubAuth.lastAuthErrors": inSession(() => []),
   "session.gitHubAuth.logout": inSession(() => false),
   "session.gitHubAuth.logoutUser": inSession(() => false),
+  // Accounts have no profile that could have changed, and a session cannot be given another account: its providers have their keys.
+  "session.gitHubAuth.refreshCopilotUser": inSession(() => null),
+  "session.gitHubAuth.setCredentials": inSession(() => ({ success: false })),
+  // Credits are of a billing that skillhost has no part in, so no model has a limit of them.
+  "session.limitPrediction.predict": inSession(() => ({ kind: "unavailable", reason: "no_model" })),
+  // The session has no language servers whose configuration would be loaded.
+  "session.lsp.initialize": inSession(() => undefined),
+  // Requests for authorization are answered with session.mcp.oauth.handlePendingRequest, so none waits for this answer.
+  "session.mcp.oauth.respond"({ server, params }) {
+    findSession(server, params);
+    params.text("requestId");
+    return { success: false };
+  },
   // Headers are never requested from clients, so no request is pending.
   "session.mcp.headers.handlePendingHeadersRefreshRequest": inSession(() => ({ success: false })),
   "session.plan.readSqlTodos": inSession(() => ({ rows: [] })),
   "session.plan.readSqlTodosWithDependencies": inSession(() => ({ rows: [], dependencies: [] })),
+  // Notifications are delivered at once and do not wait in the queue.
+  "session.queue.consumeSystemNotifications": inSession(() => ({ removed: false })),
   "session.remote.disable": inSession(() => undefined),
+  "session.remote.enable": inSession(({ params }) => {
+    if (params.optionalText("mode") === "off") return { remoteSteerable: false };
+    throw notSupported(`${params.method} is not supported by skillhost: ${onlyHere}`);
+  }),
+  "session.remote.notifySteerableChanged": inSession(({ params }) => {
+    if (!params.flag("remoteSteerable")) return {};
+    throw notSupported(`${params.method} is not supported by skillhost: ${onlyHere}`);
+  }),
   "session.schedule.list": inSession(() => ({ entries: [] })),
   "session.schedule.hasSelfPaced": inSession(() => ({ hasSelfPaced: false })),
   "session.schedule.hydrate": inSession(() => undefined),
@@ -94,11 +117,20 @@ export const absentServices: MethodFamily = {
   "sessions.getPersistedRemoteSteerable": () => ({}),
   "sessions.getRemoteControlStatus": () => ({ status: off }),
   "sessions.setRemoteControlSteering": () => ({ status: off }),
+  "sessions.startRemoteControl": ({ server, params }) => ({
+    status: {
+      state: "error",
+      error: `Remote control was not started: ${onlyHere}`,
+      attachedSessionId: findSession(server, params).session.id,
+    },
+  }),
   "sessions.stopRemoteControl": () => ({ status: off, stopped: false }),
   "sessions.transferRemoteControl": () => ({ status: off, transferred: false }),
 };
 
 const off = { state: "off" } as const;
+
+const onlyHere = "sessions run only on this machine.";
 
 const autoModeSwitch = "auto_mode_switch.requested";
 

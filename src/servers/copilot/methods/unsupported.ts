@@ -3,8 +3,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
   "skillhost does not sign in to accounts; models use a key or token from the environment or the session.": [
     "account.login",
     "session.gitHubAuth.login",
-    "session.gitHubAuth.refreshCopilotUser",
-    "session.gitHubAuth.setCredentials",
     "session.gitHubAuth.switchToAuth",
   ],
   "agents are started by the model or with session.tasks.startAgent, and keep their own state.": [
@@ -26,7 +24,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.canvas.provider.register",
     "session.canvas.provider.unregister",
   ],
-  "telemetry is not collected.": ["session.debug.collectLogs", "session.limitPrediction.predict"],
+  "telemetry is not collected.": ["session.debug.collectLogs"],
   "factories are not supported.": [
     "session.factory.agent",
     "session.factory.cancel",
@@ -52,17 +50,9 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
     "session.mcp.unregisterExternalClient",
   ],
   "a server's need for authorization is in session.mcp.list; answer with session.mcp.oauth.handlePendingRequest or sign in with session.mcp.oauth.login.":
-    ["session.mcp.oauth.probe", "session.mcp.oauth.respond"],
-  "the runtime itself delivers notifications and decides when a session is idle.": [
-    "session.queue.consumeSystemNotifications",
-    "session.queue.deferSessionIdle",
-  ],
-  "sessions run only on this machine.": [
-    "session.remote.enable",
-    "session.remote.notifySteerableChanged",
-    "sessions.connect",
-    "sessions.startRemoteControl",
-  ],
+    ["session.mcp.oauth.probe"],
+  "the runtime itself delivers notifications and decides when a session is idle.": ["session.queue.deferSessionIdle"],
+  "sessions run only on this machine.": ["sessions.connect"],
   "the runtime does not sandbox the file system for tools.": ["session.sandbox.disableForSession", "session.sandbox.getEnforcementStatus"],
   "commands are run only by tools of the model, which ask for permission.": [
     "session.shell.cancelUserRequested",
@@ -73,7 +63,6 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
   "skillhost has no equivalent.": [
     "hooks.discover",
     "session.autopilotObjective.getState",
-    "session.lsp.initialize",
     "session.model.setAllowedModels",
     "session.model.switchAutoTier",
     "session.sendMessages",
