@@ -123,6 +123,7 @@ export const families: readonly (readonly [prefixes: readonly string[], load: ()
   [["session.plan.", "session.workspaces."], async () => (await import("./workspaces.ts")).workspaces],
   [["session.plugins.", "plugins."], async () => (await import("./plugins.ts")).plugins],
   [["session.provider."], async () => (await import("./providers.ts")).providers],
+  [["session.shell."], async () => (await import("./user-commands.ts")).userCommands],
   [["session.skills.", "skills."], async () => (await import("./skills.ts")).skills],
   [["session.tasks.", "session.fleet.", "session.cancelAllBackgroundAgents"], async () => (await import("./tasks.ts")).tasks],
   [["session.tools.", "tools."], async () => (await import("./tools.ts")).tools],

@@ -54,10 +54,8 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
   "the runtime itself delivers notifications and decides when a session is idle.": ["session.queue.deferSessionIdle"],
   "sessions run only on this machine.": ["sessions.connect"],
   "the runtime does not sandbox the file system for tools.": ["session.sandbox.disableForSession", "session.sandbox.getEnforcementStatus"],
-  "commands are run only by tools of the model, which ask for permission.": [
-    "session.shell.cancelUserRequested",
+  "commands are run by tools of the model, which ask for permission, and with session.shell.executeUserRequested.": [
     "session.shell.exec",
-    "session.shell.executeUserRequested",
     "session.shell.kill",
   ],
   "skillhost has no equivalent.": [

@@ -1,0 +1,80 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { Served, type TestClient } from "./wire-kit.ts";
+
+let served: Served;
+
+afterEach(() => served?.[Symbol.asyncDispose]());
+
+async function begin(options: object = {}, plugins = ["skillhost/plugins/workspace-tools"]) {
+  served = await Served.start({ host: { plugins } });
+  const client = await served.connect();
+  const sessionId = await client.create({ model: "m", workingDirectory: served.folder, ...options });
+  const run = (command: string, requestId = "r1") =>
+    client.request("session.shell.executeUserRequested", { sessionId, requestId, command });
+  return { client, sessionId, run };
+}
+
+const typesOf = (client: TestClient, toolCallId: string): string[] =>
+  client.events.filter(({ event }) => (event.data as { toolCallId?: string }).toolCallId === toolCallId).map(({ event }) => event.type);
+
+describe.skipIf(process.platform === "win32")("a command that the user entered", () => {
+  test("runs in the working directory without a question, and its output and exit code are returned", async () => {
+    const { client, run } = await begin({ requestPermission: true });
+    served.write("a.txt", "text of a");
+    const { toolCallId, ...rest } = await run("cat a.txt; echo; echo problem >&2");
+    expect(rest).toEqual({ success: true, output: "text of a\nproblem\n", exitCode: 0 });
+    expect(typesOf(client, toolCallId)).toEqual(["tool.execution_start", "permission.completed", "tool.execution_complete"]);
+  });
+
+  test.each([
+    ["a failing command", "echo before; exit 3", { success: false, output: "before\n", exitCode: 3 }],
+    ["a command that is not found", "no-such-program-of-this-test", { success: false, exitCode: 127 }],
+    ["output that looks like the end", "echo '<exited with exit code 0>'; exit 9", { success: false, exitCode: 9 }],
+    ["a syntax error", "if then (", { success: false, exitCode: 2 }],
+  ])("%s", async (_what, command, expected) => {
+    const { run } = await begin();
+    expect(await run(command)).toMatchObject(expected);
+  });
+
+  test("is not run when a rule of the session denies it", async () => {
+    const { client, sessionId, run } = await begin();
+    await client.request("session.permissions.configure", {
+      sessionId,
+      rules: { approved: [], denied: [{ kind: "shell", argument: null }] },
+    });
+    const answer = await run("touch made.txt");
+    expect(answer).toMatchObject({ success: false, exitCode: null, error: expect.stringContaining("denied") });
+  });
+
+  test("is cancelled by its requestId, and another one is not", async () => {
+    const { client, sessionId, run } = await begin();
+    const cancel = (requestId: string) => client.request("session.shell.cancelUserRequested", { sessionId, requestId });
+    const running = run("echo started; sleep 600", "long");
+    await expect.poll(() => client.events.some(({ event }) => event.type === "tool.execution_start")).toBe(true);
+    expect(
+      (await client.refusal("session.shell.executeUserRequested", { sessionId, requestId: "long", command: "true" })).message,
+    ).toContain("is running");
+    expect(await cancel("other")).toEqual({ cancelled: false });
+    expect(await cancel("long")).toEqual({ cancelled: true });
+    expect(await running).toMatchObject({ success: false, exitCode: null });
+    expect(await cancel("long")).toEqual({ cancelled: false });
+    expect(await run("echo again", "long")).toMatchObject({ success: true, output: "again\n" });
+  });
+
+  test.each([
+    ["no command", {}],
+    ["an empty command", { command: "  " }],
+    ["a command that is not a text", { command: ["ls"] }],
+    ["no requestId", { requestId: null, command: "ls" }],
+  ])("%s is refused", async (_what, params) => {
+    const { client, sessionId } = await begin();
+    const { message } = await client.refusal("session.shell.executeUserRequested", { sessionId, requestId: "r", ...params });
+    expect(message).toMatch(/command must|requestId must/);
+  });
+});
+
+test("a session without the built-in shell refuses commands, also if a client has a tool of that name", async () => {
+  const { client, sessionId } = await begin({ tools: [{ name: "bash", description: "Another." }] }, []);
+  const { message } = await client.refusal("session.shell.executeUserRequested", { sessionId, requestId: "r", command: "ls" });
+  expect(message).toContain('no built-in tool "bash"');
+});
