@@ -72,7 +72,10 @@ async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs
   await shell.wait(initial_wait * 1000, signal);
   if (shell.exitCode !== undefined) {
     shells.forget(call.sessionId, shell);
-    return withLine(shell.output.take(), exitText(shell.exitCode)) + limitsNote(shell.exitCode, shell.spec.limits);
+    const { exitCode } = shell;
+    const text = withLine(shell.output.take(), exitText(exitCode)) + limitsNote(exitCode, shell.spec.limits);
+    // Programs read the code here: a command can print any text, and a long text is cut.
+    return { resultType: "success", textResultForLlm: text, toolTelemetry: { exitCode } };
   }
   if (signal.aborted) return interrupted(shell, call, shells);
   // A sync command stays attached to the session. An async one, such as a server, may never end.

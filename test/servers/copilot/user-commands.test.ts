@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { Served, type TestClient } from "./wire-kit.ts";
 
@@ -30,6 +32,16 @@ describe.skipIf(process.platform === "win32")("a command that the user entered",
     ["a failing command", "echo before; exit 3", { success: false, output: "before\n", exitCode: 3 }],
     ["a command that is not found", "no-such-program-of-this-test", { success: false, exitCode: 127 }],
     ["output that looks like the end", "echo '<exited with exit code 0>'; exit 9", { success: false, exitCode: 9 }],
+    [
+      "output that looks like the end, before more than is shown",
+      "echo '<exited with exit code 0>'; seq 1 20000; exit 9",
+      { success: false, exitCode: 9 },
+    ],
+    [
+      "more output than is shown",
+      "seq 1 20000",
+      { success: true, output: expect.stringMatching(/^1\n2\n[\s\S]*read it in parts/), exitCode: 0 },
+    ],
     ["a syntax error", "if then (", { success: false, exitCode: 2 }],
   ])("%s", async (_what, command, expected) => {
     const { run } = await begin();
@@ -44,6 +56,7 @@ describe.skipIf(process.platform === "win32")("a command that the user entered",
     });
     const answer = await run("touch made.txt");
     expect(answer).toMatchObject({ success: false, exitCode: null, error: expect.stringContaining("denied") });
+    expect(existsSync(join(served.folder, "made.txt"))).toBe(false);
   });
 
   test("is cancelled by its requestId, and another one is not", async () => {

@@ -52,12 +52,16 @@ async function run(session: Session, command: string, signal: AbortSignal): Prom
   const args = { command, description: "Run by the user.", initial_wait: maxWait };
   // The user has entered the command, so it is not asked about. Rules that deny it still do.
   const result = await session.callTool(shell, args, { toolCallId, signal, answers: { permission: approveAll } });
-  const { textResultForLlm: text } = result;
-  // The tool's own line is the last of its kind, whatever the command prints.
-  const end = text.lastIndexOf(exitLine);
-  const exitCode = result.resultType === "success" && end !== -1 ? Number.parseInt(text.slice(end + exitLine.length), 10) : undefined;
-  if (exitCode === undefined || Number.isNaN(exitCode)) return { toolCallId, success: false, output: "", exitCode: null, error: text };
-  return { toolCallId, success: exitCode === 0, output: text.slice(0, end), exitCode };
+  const { resultType, textResultForLlm: text, toolTelemetry } = result;
+  const exitCode = toolTelemetry?.["exitCode"];
+  // It was denied or cancelled, or is still running.
+  if (resultType !== "success" || typeof exitCode !== "number") {
+    return { toolCallId, success: false, output: "", exitCode: null, error: text };
+  }
+  return { toolCallId, success: exitCode === 0, output: withoutEnd(text, `<exited with exit code ${exitCode}>`), exitCode };
 }
 
-const exitLine = "<exited with exit code ";
+/** Without the tool's own last line, which a text that was cut does not have. */
+function withoutEnd(text: string, line: string): string {
+  return text.endsWith(line) ? text.slice(0, -line.length) : text;
+}
