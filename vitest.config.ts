@@ -77,7 +77,7 @@ export default defineConfig({
   test: {
     globalSetup: ["test/temp-root.ts"],
     setupFiles: ["test/setup.ts"],
-    // Most objects of a test live shortly, and the default of 16 MB is full too often: a tenth of the time was garbage collection.
+    // Most objects of a test are short-lived, and the default of 16 MB fills too often: a tenth of the time was garbage collection.
     execArgv: ["--expose-gc", "--max-semi-space-size=64"],
     // Files wait for child processes and watchers much of their time.
     maxWorkers: availableParallelism() + 2,

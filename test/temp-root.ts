@@ -26,7 +26,7 @@ const ownerFile = "owner";
 export default function setUpTempRoot({ name }: Pick<TestProject, "name">): () => void {
   // Vitest calls this function once per project of the run.
   if (process.env[variable] !== undefined) return () => {};
-  // The projects of `npm test` have names. Soaks and tests of big programs write much, so they use the disk.
+  // The runs of `npm test` and `npm run test:programs` have names. Soaks and tests of big programs write much, so they use the disk.
   const base = (name !== "" && memoryFolder()) || tmpdir();
   removeAbandoned(base);
   const root = realpathSync.native(mkdtempSync(join(base, prefix)));

@@ -78,30 +78,7 @@ export function lastingApprovalText(ask: PermissionAsk): string | undefined {
   if (ask.kind === "hook" || ask["canOfferSessionApproval"] === false) return undefined;
   const tool = `tool "${ask.toolName}"`;
   // What cannot be classified is approved as exactly this request.
-  return widerThanCall(ask, tool) ?? `calls of ${tool} that request exactly this`;
-}
-
-function widerThanCall(ask: PermissionAsk, tool: string): string | undefined {
-  switch (ask.kind) {
-    case "read":
-      return `everything that ${tool} reads`;
-    case "write":
-      return `everything that ${tool} writes`;
-    case "shell":
-      return quoted(approvableWords(commandsOf(ask)), (words) => `commands of ${tool} that begin with ${words}`);
-    case "url":
-      return quoted(hostsOf(ask), (hosts) => `every request of ${tool} to ${hosts}`);
-    case "memory":
-    case "custom-tool":
-    case "mcp":
-      return `every call of ${tool}, while its definition stays the same`;
-    default:
-      return undefined;
-  }
-}
-
-function quoted(names: readonly string[] | undefined, text: (names: string) => string): string | undefined {
-  return names && text([...new Set(names)].map((name) => JSON.stringify(name)).join(", "));
+  return kindsByRequest.get(ask.kind)?.lastingText(ask, tool) ?? `calls of ${tool} that request exactly this`;
 }
 
 /** What an approval covers that answers no call: of the tools that it can be about, every source once. None: it is about none of them. */
@@ -127,6 +104,8 @@ interface ApprovalKind {
   readonly isByTool: boolean;
   /** What a call needs approved. Undefined: its parts are unknown, so it can only be approved as a whole. */
   patternsOf(call: ApprovableCall): readonly Pattern[] | undefined;
+  /** What an approval of all these patterns allows, in words. Undefined: as above. */
+  lastingText(request: PermissionRequest, tool: string): string | undefined;
   /** A pattern of more than one tool that also covers the calls of this tool. */
   widerPattern?(tool: Tool): Pattern;
   /** Reads the approval in an answer. Undefined: it does not cover the call that it answers, so it is a mistake or an attack. */
@@ -140,10 +119,13 @@ interface ApprovalKind {
 // A tool that reads, writes or runs commands describes its calls itself; a server's tool does so only as a server's tool.
 const isOwnTool = ({ origin }: Tool): boolean => origin.kind !== "mcp";
 
-const wholeKind = (kind: string): ApprovalKind => ({
+const everyCall = (_request: PermissionRequest, tool: string): string => `every call of ${tool}, while its definition stays the same`;
+
+const wholeKind = (kind: string, lastingText: ApprovalKind["lastingText"]): ApprovalKind => ({
   requestKind: kind,
   isByTool: true,
   patternsOf: () => [{ kind }],
+  lastingText,
   readAnswer: () => [{ kind }],
   read: () => [{ kind }],
   concerns: isOwnTool,
@@ -151,15 +133,16 @@ const wholeKind = (kind: string): ApprovalKind => ({
 
 /** By the names in approvals, of which the SDK's `commands` answers requests of the kind `shell`. */
 const approvalKinds: ReadonlyMap<unknown, ApprovalKind> = new Map<unknown, ApprovalKind>([
-  ["read", wholeKind("read")],
-  ["write", wholeKind("write")],
-  ["memory", wholeKind("memory")],
+  ["read", wholeKind("read", (_request, tool) => `everything that ${tool} reads`)],
+  ["write", wholeKind("write", (_request, tool) => `everything that ${tool} writes`)],
+  ["memory", wholeKind("memory", everyCall)],
   [
     "custom-tool",
     {
       requestKind: "custom-tool",
       isByTool: true,
       patternsOf: ({ tool }) => [customToolPattern(tool.definition.name)],
+      lastingText: everyCall,
       readAnswer: ({ toolName }, { tool }) => (toolName === tool.definition.name ? [customToolPattern(toolName)] : undefined),
       read: ({ toolName }) => (typeof toolName === "string" ? [customToolPattern(toolName)] : undefined),
       concerns: (tool, { toolName }) => isOwnTool(tool) && tool.definition.name === toolName,
@@ -171,6 +154,7 @@ const approvalKinds: ReadonlyMap<unknown, ApprovalKind> = new Map<unknown, Appro
       requestKind: "mcp",
       isByTool: true,
       patternsOf: ({ tool }) => [mcpPattern(tool.origin.source, tool.origin.nativeName)],
+      lastingText: everyCall,
       widerPattern: ({ origin }) => mcpPattern(origin.source, null),
       readAnswer: readMcpAnswer,
       read: ({ serverName, toolName }) =>
@@ -187,6 +171,8 @@ const approvalKinds: ReadonlyMap<unknown, ApprovalKind> = new Map<unknown, Appro
       requestKind: "shell",
       isByTool: false,
       patternsOf: ({ request }) => commandPatterns(approvableWords(commandsOf(request))),
+      lastingText: (request, tool) =>
+        quoted(approvableWords(commandsOf(request)), (words) => `commands of ${tool} that begin with ${words}`),
       readAnswer: readCommandAnswer,
       read: ({ commandIdentifiers }) => commandPatterns(readIdentifiers(commandIdentifiers)),
       concerns: isOwnTool,
@@ -198,6 +184,7 @@ const approvalKinds: ReadonlyMap<unknown, ApprovalKind> = new Map<unknown, Appro
       requestKind: "url",
       isByTool: false,
       patternsOf: ({ request }) => hostsOf(request)?.map(urlPattern),
+      lastingText: (request, tool) => quoted(hostsOf(request), (hosts) => `every request of ${tool} to ${hosts}`),
       readAnswer({ domain }, { request }) {
         const hosts = hostsOf(request);
         return hosts?.length === 1 && hosts[0] === String(domain).toLowerCase() ? hosts.map(urlPattern) : undefined;
@@ -245,6 +232,10 @@ function mcpPattern(serverName: string, toolName: string | null): Pattern {
 
 function urlPattern(domain: string): Pattern {
   return { kind: "url", domain };
+}
+
+function quoted(names: readonly string[] | undefined, text: (names: string) => string): string | undefined {
+  return names && text([...new Set(names)].map((name) => JSON.stringify(name)).join(", "));
 }
 
 function commandPatterns(commandIdentifiers: readonly string[] | undefined): readonly Pattern[] | undefined {

@@ -60,6 +60,14 @@ async function callAll({ session }: Asked, ...calls: [name: string, args?: objec
 
 describe("what a lasting approval allows is said before, or the answer is for one call only", () => {
   const git = (text: string, ...ids: string[]): object => ({ text, ids });
+  const announced = () => {
+    const said: (string | undefined)[] = [];
+    const answer = (request: PermissionAsk): object => {
+      said.push(lastingApprovalText(request));
+      return { kind: "approve-for-session" };
+    };
+    return { said, answer };
+  };
   test.each<[string, ToolLike, object, string | undefined]>([
     ["a tool", tool("t"), {}, 'every call of tool "t", while its definition stays the same'],
     ["reading", reader("t"), { path: "/a" }, 'everything that tool "t" reads'],
@@ -76,11 +84,7 @@ describe("what a lasting approval allows is said before, or the answer is for on
     ["another kind", tool("t", ({ n }: { n: number }) => ({ kind: "move", n })), { n: 1 }, 'calls of tool "t" that request exactly this'],
     ["a call that is asked about each time", tool("t", () => ({ kind: "read", canOfferSessionApproval: false })), {}, undefined],
   ])("%s", async (_what, asking, args, text) => {
-    const said: (string | undefined)[] = [];
-    const answer = (request: PermissionAsk): object => {
-      said.push(lastingApprovalText(request));
-      return { kind: "approve-for-session" };
-    };
+    const { said, answer } = announced();
     const asked = answering(answer, [sourceOf("builtin", "b", asking)]);
     const name = (asking as { name: string }).name;
     expect(await callAll(asked, [name, args], [name, args])).toEqual(["success", "success"]);
@@ -89,11 +93,7 @@ describe("what a lasting approval allows is said before, or the answer is for on
   });
 
   test("a question of a hook", async () => {
-    const said: (string | undefined)[] = [];
-    const answer = (request: PermissionAsk): object => {
-      said.push(lastingApprovalText(request));
-      return { kind: "approve-for-session" };
-    };
+    const { said, answer } = announced();
     const hooks = { onPreToolUse: () => ({ permissionDecision: "ask" as const }) };
     const asked = answering(answer, [sourceOf("skill", "s", tool("t"))], { options: { hooks } });
     expect(await callAll(asked, ["t"], ["t"])).toEqual(["success", "success"]);

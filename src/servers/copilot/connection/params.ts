@@ -94,6 +94,11 @@ export function notSupported(message: string): Error {
   return new ResponseError(ErrorCodes.MethodNotFound, message);
 }
 
+/** The error for a method, or a use of it, that is refused for a reason. */
+export function refused(method: string, reason: string): Error {
+  return notSupported(`${method} is not supported by skillhost: ${reason}`);
+}
+
 /** Converts an exception into the error that clients of the Copilot SDK evaluate. */
 export function toRpcError(method: string, error: unknown): Error {
   if (error instanceof ResponseError) return error;

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { notSupported } from "../connection/params.ts";
+import { refused } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { authStatus } from "./handshake.ts";
 import type { Call, Method, MethodFamily } from "./method.ts";
@@ -55,7 +55,7 @@ export const absentServices: MethodFamily = {
   // Accounts have no profile that could have changed, and a session cannot be given another account: its providers have their keys.
   "session.gitHubAuth.refreshCopilotUser": inSession(() => null),
   "session.gitHubAuth.setCredentials": inSession(() => ({ success: false })),
-  // Credits are of a billing that skillhost has no part in, so no model has a limit of them.
+  // Credits are of a billing that skillhost has no part in. The protocol knows no other reason than that there is no such model.
   "session.limitPrediction.predict": inSession(() => ({ kind: "unavailable", reason: "no_model" })),
   // The session has no language servers whose configuration would be loaded.
   "session.lsp.initialize": inSession(() => undefined),
@@ -74,11 +74,11 @@ export const absentServices: MethodFamily = {
   "session.remote.disable": inSession(() => undefined),
   "session.remote.enable": inSession(({ params }) => {
     if (params.optionalText("mode") === "off") return { remoteSteerable: false };
-    throw notSupported(`${params.method} is not supported by skillhost: ${onlyHere}`);
+    throw refused(params.method, onlyHere);
   }),
   "session.remote.notifySteerableChanged": inSession(({ params }) => {
     if (!params.flag("remoteSteerable")) return {};
-    throw notSupported(`${params.method} is not supported by skillhost: ${onlyHere}`);
+    throw refused(params.method, onlyHere);
   }),
   "session.schedule.list": inSession(() => ({ entries: [] })),
   "session.schedule.hasSelfPaced": inSession(() => ({ hasSelfPaced: false })),
@@ -163,7 +163,5 @@ function updateSubAgents({ params }: Call): object {
   const settings = params.optionalRecord("subagents") ?? {};
   const given = Object.keys(settings).filter((key) => settings[key] !== undefined && settings[key] !== null);
   if (given.length === 0) return {};
-  throw notSupported(
-    `${params.method} is not supported by skillhost: ${given.join(", ")} cannot change. Use excludedBuiltinAgents and customAgents of the session.`,
-  );
+  throw refused(params.method, `${given.join(", ")} cannot change. Use excludedBuiltinAgents and customAgents of the session.`);
 }

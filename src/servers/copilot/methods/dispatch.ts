@@ -1,5 +1,5 @@
 import type { Client } from "../clients/client.ts";
-import { notSupported, Params, toRpcError } from "../connection/params.ts";
+import { notSupported, Params, refused, toRpcError } from "../connection/params.ts";
 import type { AnswerRequest } from "../connection/wire.ts";
 import type { ServerContext } from "../context.ts";
 import { handshake } from "./handshake.ts";
@@ -40,7 +40,7 @@ async function refusalOf(name: string): Promise<Error> {
   const reason = Object.entries(unsupported).find(([, methods]) => methods.includes(name))?.[0];
   if (reason === undefined)
     return notSupported(`Method ${name.slice(0, 100)} is not part of the protocol version that skillhost supports.`);
-  return notSupported(`${name} is not supported by skillhost: ${reason}`);
+  return refused(name, reason);
 }
 
 /** Without a token, a client may begin with any method. */

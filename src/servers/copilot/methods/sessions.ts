@@ -2,7 +2,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { HostError, toError } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
-import { notSupported } from "../connection/params.ts";
+import { refused } from "../connection/params.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { workspacePathOf } from "../sessions/workspace.ts";
 import { deleteSession, type ListedSession, listSessions } from "./lifecycle.ts";
@@ -118,7 +118,7 @@ export const sessions: MethodFamily = {
   },
   "sessions.setAdditionalPlugins"({ params }) {
     if (params.records("plugins").length === 0) return {};
-    throw notSupported(`${params.method} is not supported by skillhost: list plugin folders in pluginDirectories of the session.`);
+    throw refused(params.method, "list plugin folders in pluginDirectories of the session.");
   },
 };
 

@@ -51,7 +51,7 @@ export const unsupported: Readonly<Record<string, readonly string[]>> = {
   ],
   "a server's need for authorization is in session.mcp.list; answer with session.mcp.oauth.handlePendingRequest or sign in with session.mcp.oauth.login.":
     ["session.mcp.oauth.probe"],
-  "the runtime itself delivers notifications and decides when a session is idle.": ["session.queue.deferSessionIdle"],
+  "the runtime itself decides when a session is idle.": ["session.queue.deferSessionIdle"],
   "sessions run only on this machine.": ["sessions.connect"],
   "the runtime does not sandbox the file system for tools.": ["session.sandbox.disableForSession", "session.sandbox.getEnforcementStatus"],
   "commands are run by tools of the model, which ask for permission, and with session.shell.executeUserRequested.": [
