@@ -1,0 +1,291 @@
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { Json } from "../../base/json.ts";
+import type { SkillInfo } from "../../host/host.ts";
+import type { ServerInfo } from "../../session/mcp/server-connections.ts";
+import type { SkillsChange } from "../../skills/skill.ts";
+import type { ToolDefinition } from "../../tools/tool.ts";
+
+/** The version of these messages. It rises when a reader of the former version would misunderstand one. */
+export const feedVersion = 1;
+
+/**
+ * A message of the feed. `seq` rises by one with each message. A reader that reconnects names the feed and the last `seq` that it
+ * has read: it receives the messages since then, or a new `snapshot` when those are gone or the host was started again. Readers
+ * ignore types and members that they do not know. Secrets are replaced before a message is made.
+ */
+export type FeedMessage = {
+  readonly [T in keyof FeedData]: { readonly type: T; readonly seq: number; readonly at: number } & FeedData[T];
+}[keyof FeedData];
+
+export interface FeedData {
+  /** The first message of a reader, and the answer to a gap: everything as it is now. */
+  readonly snapshot: FeedSnapshot;
+  /** Skills and tools that changed, each whole, and those that are gone. */
+  readonly catalog: {
+    readonly skills: readonly FeedSkill[];
+    readonly tools: readonly FeedTool[];
+    readonly removedSkills: readonly string[];
+    readonly removedTools: readonly string[];
+  };
+  /** A load with its outcome. The list of a skill's loads is its generations. */
+  readonly reload: FeedReload;
+  /** All current problems. */
+  readonly diagnostics: { readonly diagnostics: readonly FeedDiagnostic[] };
+  /** A session was opened, or its state changed. */
+  readonly session: { readonly session: FeedSession };
+  readonly "session.closed": { readonly sessionId: string };
+  /** An event of a session, with its data as in the session's log. Long texts are cut: see `FeedBlob`. */
+  readonly event: { readonly sessionId: string; readonly event: FeedEvent };
+  /** Something is asked of a person. */
+  readonly ask: { readonly ask: FeedAsk };
+  readonly "ask.settled": { readonly askId: string; readonly sessionId: string };
+  /** The state of a call that a reader of the feed began. */
+  readonly call: { readonly call: FeedCall };
+  readonly server: { readonly server: FeedServer };
+  readonly "server.removed": { readonly name: string };
+  /** A message between the host and an MCP server. */
+  readonly traffic: { readonly traffic: FeedTraffic };
+  /** The stored calls of the project, whole. */
+  readonly pins: { readonly pins: readonly FeedPin[]; readonly file: string; readonly problem?: string };
+  /** A stored call has been run again. */
+  readonly "pin.run": { readonly pinId: string; readonly run: FeedPinRun };
+  /** Messages were left out because the reader or this connection could not keep up. */
+  readonly dropped: { readonly count: number };
+  /** Sent every few seconds, so that a reader can detect a connection that is gone or a proxy that buffers. */
+  readonly alive: Record<never, never>;
+}
+
+export interface FeedSnapshot {
+  readonly version: number;
+  /** Identifies this run of the host. */
+  readonly feed: string;
+  readonly host: {
+    readonly version: string;
+    readonly node: string;
+    readonly pid: number;
+    readonly workingDirectory: string;
+    readonly platform: string;
+  };
+  /** Whether requests that change or call something are refused. */
+  readonly isReadOnly: boolean;
+  /** Whether this is the export of a session, and no host is running. */
+  readonly isExport: boolean;
+  readonly skills: readonly FeedSkill[];
+  readonly tools: readonly FeedTool[];
+  readonly diagnostics: readonly FeedDiagnostic[];
+  readonly sessions: readonly FeedSession[];
+  readonly asks: readonly FeedAsk[];
+  readonly servers: readonly FeedServer[];
+  readonly pins: readonly FeedPin[];
+  readonly pinFile?: string;
+  /** The last loads, the newest last. */
+  readonly reloads: readonly FeedReload[];
+  /** The last events of the open sessions, the newest last. */
+  readonly events: readonly { readonly sessionId: string; readonly event: FeedEvent }[];
+}
+
+export interface FeedSkill extends SkillInfo {
+  /** Generations before the current one that calls still run on. */
+  readonly oldGenerations?: readonly { readonly generation: number; readonly calls: number }[];
+}
+
+export interface FeedTool {
+  /** Unique among the tools of the feed. */
+  readonly id: string;
+  readonly definition: ToolDefinition;
+  readonly kind: string;
+  /** The skill, server or plugin that it comes from. */
+  readonly source: string;
+  readonly nativeName?: string;
+  readonly file?: string;
+  readonly state: "wins" | "lost" | "renamed" | "disabled";
+  /** The rule that decided the state. */
+  readonly rule: string;
+  readonly signature: string;
+  /** How its module is run. */
+  readonly engine?: string;
+  /** Whether it may be run again without a question after each save. */
+  readonly isReadOnly: boolean;
+}
+
+/** A problem, and the lines around its place. */
+export interface FeedDiagnostic extends Diagnostic {
+  readonly frame?: { readonly firstLine: number; readonly lines: readonly string[] };
+}
+
+export interface FeedReload extends SkillsChange {
+  readonly id: number;
+  readonly durationMs: number;
+}
+
+export interface FeedSession {
+  readonly id: string;
+  readonly model?: string;
+  /** Who opened it: `library`, `copilot`, `mcp`, `language-server`, `inspector`. */
+  readonly client: string;
+  readonly state: "idle" | "running" | "closed";
+  readonly startTime: string;
+  readonly title?: string;
+  readonly workingDirectory: string;
+}
+
+/** An event of a session. `data` depends on the type, as documented for sessions. */
+export interface FeedEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly timestamp: string;
+  readonly parentId: string | null;
+  readonly agentId?: string;
+  readonly data: Json;
+}
+
+/**
+ * Stands for a text in a message that was too long for it. The whole text is at `GET /blob/<id>`, as long as the feed keeps it.
+ * In JSON: `{"$blob": {...}}`.
+ */
+export interface FeedBlob {
+  readonly id: string;
+  /** UTF-8 bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** The beginning of a text. */
+  readonly head?: string;
+}
+
+export interface FeedAsk {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly kind: "permission" | "elicitation" | "userInput" | "sampling" | "authorization" | "pendingTool";
+  readonly toolCallId?: string;
+  readonly data: Json;
+}
+
+export interface FeedCall {
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments: Json;
+  readonly state: "running" | "completed" | "cancelled";
+  readonly startTime: string;
+  readonly durationMs?: number;
+  readonly progress?: { readonly progress: number; readonly total?: number; readonly message?: string };
+  /** What it logged, a line each. */
+  readonly logs: readonly string[];
+  readonly result?: FeedResult;
+}
+
+export interface FeedResult {
+  readonly ok: boolean;
+  readonly code: string;
+  /** What the model reads. */
+  readonly text: string | { readonly $blob: FeedBlob };
+  readonly structured?: Json;
+  /** Images, audio, resources and other blocks, as in MCP. */
+  readonly content: readonly Json[];
+  /** What is for people only. */
+  readonly error?: string;
+}
+
+export interface FeedServer extends ServerInfo {
+  readonly capabilities?: Json;
+}
+
+export interface FeedTraffic {
+  readonly server: string;
+  readonly direction: "sent" | "received" | "stderr";
+  /** Pairs an answer with its request. */
+  readonly rpcId?: string | number;
+  readonly method?: string;
+  readonly message: Json;
+}
+
+/** A call that is stored with the project and run again after each save. */
+export interface FeedPin {
+  readonly id: string;
+  readonly name: string;
+  readonly tool: string;
+  readonly arguments: Json;
+  /** Whether it runs again by itself. Only tools that read only, or those that the user marked, do. */
+  readonly isAutomatic: boolean;
+  readonly expect?: Json;
+  readonly lastRun?: FeedPinRun;
+}
+
+export interface FeedPinRun {
+  readonly at: number;
+  readonly durationMs: number;
+  readonly result: FeedResult;
+  readonly outcome: "passed" | "failed" | "changed" | "same" | "first" | "skipped";
+  /** Why it failed or was skipped, one line each. */
+  readonly reasons: readonly string[];
+  /** Lines of a difference to the previous run: `+`, `-` and ` `. */
+  readonly diff: readonly string[];
+  readonly schemaDiff?: readonly string[];
+  readonly isSignatureChanged: boolean;
+  readonly previousDurationMs?: number;
+  /** The number of the load that caused it. */
+  readonly reloadId?: number;
+}
+
+/**
+ * A request of a reader: `POST /request` with `{"method": …, "params": …}`. The answer is `{"result": …}`, or
+ * `{"error": {"code", "message"}}` with a status of 4xx or 5xx.
+ */
+export interface FeedRequests {
+  /** Begins a call. Its state follows as `call` messages. */
+  readonly call: {
+    readonly params: { readonly tool: string; readonly arguments: Json; readonly sessionId?: string };
+    readonly result: { readonly callId: string };
+  };
+  readonly cancel: { readonly params: { readonly callId: string }; readonly result: Record<never, never> };
+  /** Checks arguments as a call would. */
+  readonly validate: {
+    readonly params: { readonly tool: string; readonly arguments: Json };
+    readonly result: { readonly problems: readonly { readonly path: string; readonly message: string }[] };
+  };
+  readonly answer: {
+    readonly params: { readonly askId: string; readonly sessionId: string; readonly answer: Json };
+    readonly result: { readonly isFirst: boolean };
+  };
+  readonly reload: { readonly params: Record<never, never>; readonly result: Record<never, never> };
+  readonly explain: { readonly params: { readonly name: string }; readonly result: Json };
+  readonly "session.create": {
+    readonly params: { readonly model?: string; readonly provider?: Json; readonly script?: readonly Json[]; readonly agent?: string };
+    readonly result: { readonly sessionId: string };
+  };
+  readonly "session.send": {
+    readonly params: { readonly sessionId: string; readonly prompt: string };
+    readonly result: Record<never, never>;
+  };
+  readonly "session.abort": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
+  readonly "session.close": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
+  /** What the model gets with the next request, and an estimate of the tokens of each part. */
+  readonly "session.modelView": { readonly params: { readonly sessionId: string }; readonly result: FeedModelView };
+  /** The session as one file, which `skillhost inspect <file>` opens. */
+  readonly "session.export": {
+    readonly params: { readonly sessionId: string };
+    readonly result: { readonly fileName: string; readonly text: string };
+  };
+  readonly "server.restart": { readonly params: { readonly name: string }; readonly result: Record<never, never> };
+  readonly approve: {
+    readonly params: { readonly server?: string; readonly skill?: string; readonly tool?: string };
+    readonly result: { readonly count: number };
+  };
+  readonly "pin.save": {
+    readonly params: { readonly pin: Omit<FeedPin, "id" | "lastRun"> & { readonly id?: string } };
+    readonly result: { readonly pinId: string };
+  };
+  readonly "pin.remove": { readonly params: { readonly pinId: string }; readonly result: Record<never, never> };
+  readonly "pin.run": { readonly params: { readonly pinId: string }; readonly result: FeedPinRun };
+  /** A call as a command line, and as a test for `skillhost/testing`. */
+  readonly exportCall: {
+    readonly params: { readonly tool: string; readonly arguments: Json };
+    readonly result: { readonly command: string; readonly curl: string; readonly test: string };
+  };
+}
+
+export interface FeedModelView {
+  readonly system: string;
+  readonly tools: readonly ToolDefinition[];
+  readonly messages: readonly Json[];
+  readonly parts: readonly { readonly name: string; readonly tokens: number }[];
+}
