@@ -4,11 +4,12 @@ export { Lifetime } from "./base/lifetime.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
 export * from "./define.ts";
 export type { SkillPermissions } from "./formats/skills/skill-manifest.ts";
-export type { ExplainedSkill, ExplainedTool, Explanation } from "./host/explain.ts";
+export type { ExplainedSkill, ExplainedTool, Explanation, HostTool } from "./host/explain.ts";
 export type { HeldSkillTool, Host, HostCallOptions, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
-export type { ForkSessionOptions, ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
+export type { ForkSessionOptions, OpenSession, ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
 export { createHost } from "./host/load-host.ts";
+export type { ServerTraffic } from "./host/session-server-sets.ts";
 export type { ExportFormat } from "./host/session-store.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/net/bounded-fetch.ts";
 export {

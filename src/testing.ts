@@ -13,9 +13,9 @@ import type { SkillsChange } from "./skills/skill.ts";
 import { approveAll, type CallResult } from "./tools/tool.ts";
 import type { CallArguments, ToolData, ToolName } from "./tools/tool-signatures.ts";
 
+export { type ScriptedMessage, type ScriptedModel, scriptedModel } from "./models/scripted-model.ts";
 export { matchSnapshot, modelText } from "./testing/model-snapshot.ts";
 export { type RecordTrafficOptions, recordTraffic } from "./testing/record-traffic.ts";
-export { type ScriptedMessage, type ScriptedModel, scriptedModel } from "./testing/scripted-model.ts";
 
 /** A skill folder made for a test, in a temporary directory of its own. */
 export interface TempSkill extends Disposable {

@@ -29,11 +29,18 @@ import type { HeldPush } from "../trust/push-trust.ts";
 import { loadTrustSettings } from "../trust/trust-settings.ts";
 import { describeSkills, packagesIn } from "./describe-skills.ts";
 import { DiagnosticFeed, HostProblems } from "./diagnostic-feed.ts";
-import { type Explanation, explainName } from "./explain.ts";
+import { describeTools, type ExplainParts, type Explanation, explainName, type HostTool } from "./explain.ts";
 import type { ConnectServersOptions, Host, HostCallOptions, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
 import { HostedServers, type SignInOptions } from "./host-servers.ts";
-import { type ForkSessionOptions, HostSessions, type ResumeOptions, type SessionInfo, type SessionOpening } from "./host-sessions.ts";
+import {
+  type ForkSessionOptions,
+  HostSessions,
+  type OpenSession,
+  type ResumeOptions,
+  type SessionInfo,
+  type SessionOpening,
+} from "./host-sessions.ts";
 import { FolderConsent, HostTrust } from "./host-trust.ts";
 import { createEnvironmentParts, type EnvironmentParts } from "./session-environment.ts";
 import { ServerSets } from "./session-server-sets.ts";
@@ -72,6 +79,7 @@ class SkillHost implements Host {
   readonly #updates: PluginUpdates;
   #hosted: HostedServers | undefined;
   #closed: Promise<void> | undefined;
+  #changeDue: NodeJS.Immediate | undefined;
 
   constructor(options: ResolvedHostOptions, latePlugins: readonly string[] = []) {
     const { log } = options;
@@ -116,12 +124,22 @@ class SkillHost implements Host {
     this.#store.onChange((change) => this.#emitChange("skills.changed", change));
     const plugins = this.#plugins;
     plugins.onChange((change) => this.#emitChange("plugins.changed", change));
-    this.#servers = new ServerSets(options, approvals);
+    this.#servers = new ServerSets(options, approvals, {
+      isWanted: () => this.#events.has("server.message"),
+      receive: (traffic) => this.#events.emit("server.message", traffic),
+    });
     const shared = { plugins, store: this.#store, approvals, pushTrust: this.#trust.pushed, sets: this.#servers, consent };
     this.#parts = createEnvironmentParts(options, shared);
-    this.#parts.views.subscribe(() => this.#feed.changed());
+    this.#parts.views.subscribe(() => {
+      this.#feed.changed();
+      this.#mayHaveChanged();
+    });
     const sessionStore = new SessionStore(options, this.#problems.reportLog);
-    this.#sessions = new HostSessions(this.#parts, sessionStore, this.#problems.report);
+    this.#sessions = new HostSessions(this.#parts, sessionStore, {
+      report: this.#problems.report,
+      onOpened: (opened) => this.#events.emit("session.opened", opened),
+      onClosed: (sessionId) => this.#events.emit("session.closed", { sessionId }),
+    });
     this.#updates = new PluginUpdates({
       plugins,
       store: this.#store,
@@ -144,6 +162,14 @@ class SkillHost implements Host {
 
   get skills(): readonly SkillInfo[] {
     return describeSkills(this.#resolved, this.#store.snapshot);
+  }
+
+  get tools(): readonly HostTool[] {
+    return describeTools(this.#explainable());
+  }
+
+  get openSessions(): readonly OpenSession[] {
+    return this.#sessions.open;
   }
 
   get diagnostics(): readonly Diagnostic[] {
@@ -245,6 +271,11 @@ class SkillHost implements Host {
     return this.listServers();
   }
 
+  restartServer(name: string): Promise<void> {
+    this.#assertOpen();
+    return this.#hostServers().restartServer(name);
+  }
+
   approveServer(name: string, tool?: string): Promise<number> {
     this.#assertOpen();
     this.#hostServers();
@@ -278,14 +309,12 @@ class SkillHost implements Host {
 
   explain(name: string): Explanation {
     const engineOf = (file: string) => (moduleExtensions.includes(extname(file)) ? this.#loader.engineOf(file) : undefined);
-    const { sources } = this.#plugins;
     const packageOf = packagesIn(this.#store.snapshot.roots);
-    return explainName(name, {
-      skills: this.#resolved,
-      packageOf,
-      others: [...sources, ...this.#hostServers().sources(ownView)],
-      engineOf,
-    });
+    return explainName(name, { ...this.#explainable(), packageOf, engineOf });
+  }
+
+  #explainable(): Pick<ExplainParts, "skills" | "others"> {
+    return { skills: this.#resolved, others: [...this.#plugins.sources, ...this.#hostServers().sources(ownView)] };
   }
 
   async idle(): Promise<void> {
@@ -307,6 +336,8 @@ class SkillHost implements Host {
     if (this.#hosted === undefined) {
       const hosted = new HostedServers(this.#parts.servers, () => this.#resolved);
       this.#parts.views.subscribe(() => hosted.refresh());
+      hosted.onChanged(() => this.#mayHaveChanged());
+      hosted.subscribe(() => this.#mayHaveChanged());
       hosted.adopt({ view: ownView, servers: noServers });
       this.#hosted = hosted;
     }
@@ -319,6 +350,7 @@ class SkillHost implements Host {
 
   async #close(): Promise<void> {
     this.#feed.close();
+    clearImmediate(this.#changeDue);
     await this.#sessions.close();
     await this.#plugins.stopReloading();
     this.#hosted?.[Symbol.dispose]();
@@ -336,6 +368,16 @@ class SkillHost implements Host {
     this.#options.log.info(type === "skills.changed" ? "Skills changed." : "Plugins changed.", change);
     this.#events.emit(type, change);
     this.#feed.changed();
+    this.#mayHaveChanged();
+  }
+
+  /** Emits `changed` once for all changes of a turn of the event loop. */
+  #mayHaveChanged(): void {
+    if (this.#changeDue !== undefined || this.#closed !== undefined || !this.#events.has("changed")) return;
+    this.#changeDue = setImmediate(() => {
+      this.#changeDue = undefined;
+      if (this.#closed === undefined) this.#events.emit("changed", undefined);
+    });
   }
 
   #assertOpen(): void {

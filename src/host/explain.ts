@@ -6,7 +6,7 @@ import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import type { SkillRequirement } from "../skills/load/skill-requirements.ts";
 import { nameOfFailed, type ResolvedSkills, type SkillState } from "../skills/resolve-overrides.ts";
 import type { SkillPackage } from "../skills/skill.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { Tool, ToolDefinition } from "../tools/tool.ts";
 
 /** Which skills and tools a name refers to, and why. */
 export interface Explanation {
@@ -50,6 +50,11 @@ export interface ExplainedTool {
   readonly uses?: readonly string[];
   /** For a tool in a module: the engine that runs it, and why. */
   readonly engine?: EngineChoice;
+}
+
+/** A tool of a host, whether or not its name refers to it. */
+export interface HostTool extends Omit<ExplainedTool, "uses" | "engine"> {
+  readonly definition: ToolDefinition;
 }
 
 type Fate = Pick<ExplainedTool, "state" | "rule" | "renamedTo">;
@@ -96,6 +101,14 @@ export function explainName(name: string, { skills: resolved, others, packageOf,
     tools: tools.sort((a, b) => Number(b.state === "wins") - Number(a.state === "wins")),
     diagnostics: diagnostics.filter(({ source }) => source !== undefined && related.has(source)),
   };
+}
+
+/** The tools of every source, each with what decided about its name. */
+export function describeTools({ skills, others }: Pick<ExplainParts, "skills" | "others">): readonly HostTool[] {
+  return Array.from(fatesOf(skills, others), ([tool, fate]) => {
+    const { uses: _, engine: __, ...described } = describe(tool, fate, undefined, () => undefined);
+    return { ...described, definition: tool.definition };
+  });
 }
 
 /** Whether a tool has this name, also in the form `server/tool`, `skill/tool` or `plugin/tool`. */

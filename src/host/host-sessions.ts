@@ -42,7 +42,16 @@ export interface ResumeOptions extends Omit<SessionOptions, "sessionId" | "persi
   readonly takeOver?: boolean | undefined;
 }
 
+/** A session that is open in a host. */
+export interface OpenSession {
+  readonly session: Session;
+  /** What opened it: `library`, `copilot`, `mcp`, `inspector`, or the name that a program gave itself. */
+  readonly client: string;
+}
+
 export interface SessionOpening {
+  /** What opens the session, for those who watch the host. Default: `library`. */
+  readonly client?: string | undefined;
   /**
    * Whether the session is returned only after its sources are loaded. Otherwise they are loaded, and its servers are started,
    * in the background: at the latest for its first turn or `session.ready()`. Default: true.
@@ -88,20 +97,29 @@ interface Recorded {
 const takeoverMs = 10_000;
 const maxRemembered = 1_000;
 
+interface HostSessionsOptions {
+  readonly report: (diagnostic: Diagnostic) => void;
+  onOpened(opened: OpenSession): void;
+  onClosed(sessionId: string): void;
+}
+
 /** The open and the stored sessions of one host. */
 export class HostSessions {
   readonly #parts: EnvironmentParts;
   readonly #store: SessionStore;
   readonly #report: (diagnostic: Diagnostic) => void;
+  readonly #options: HostSessionsOptions;
   readonly #open = new Map<string, Session>();
+  readonly #clients = new WeakMap<Session, string>();
   readonly #opening = new Map<string, Promise<Session>>();
   /** The options of ended sessions that must not be written to the log. */
   readonly #remembered = new Map<string, SessionOptions>();
 
-  constructor(parts: EnvironmentParts, store: SessionStore, report: (diagnostic: Diagnostic) => void) {
+  constructor(parts: EnvironmentParts, store: SessionStore, options: HostSessionsOptions) {
     this.#parts = parts;
     this.#store = store;
-    this.#report = report;
+    this.#options = options;
+    this.#report = options.report;
     store.handOver = (sessionId, claimant) => this.#handOver(sessionId, claimant);
   }
 
@@ -135,6 +153,10 @@ export class HostSessions {
     if (open === undefined) return this.#opened(sessionId, () => this.#reopen(sessionId, mentioned, opening));
     await open.join(withoutSame(mentioned, open.config), opening);
     return open;
+  }
+
+  get open(): readonly OpenSession[] {
+    return Array.from(this.#open.values(), (session) => this.#describe(session));
   }
 
   async list(): Promise<readonly SessionInfo[]> {
@@ -229,9 +251,15 @@ export class HostSessions {
     const onRelease = (sessionId: string): void => {
       const session = this.#open.get(sessionId);
       this.#open.delete(sessionId);
-      if (session !== undefined) this.#remember(session);
+      if (session === undefined) return;
+      this.#remember(session);
+      this.#options.onClosed(sessionId);
     };
     return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, files: storage?.files });
+  }
+
+  #describe(session: Session): OpenSession {
+    return { session, client: this.#clients.get(session) ?? "library" };
   }
 
   #remember({ id, config }: Session): void {
@@ -290,10 +318,12 @@ export class HostSessions {
     options: SessionOptions,
     environment: SessionEnvironment,
     log: SessionLog | undefined,
-    { awaitsSources = true }: SessionOpening,
+    { awaitsSources = true, client }: SessionOpening,
   ): Promise<Session> {
     const session = createSession(options, environment, log);
     this.#open.set(session.id, session);
+    if (client !== undefined) this.#clients.set(session, client);
+    this.#options.onOpened(this.#describe(session));
     try {
       if (awaitsSources) await session.loadSources();
       await session.flush().catch(() => {

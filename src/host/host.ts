@@ -11,9 +11,10 @@ import type { CallResult } from "../tools/tool.ts";
 import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
 import type { HeldPush } from "../trust/push-trust.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
-import type { Explanation } from "./explain.ts";
+import type { Explanation, HostTool } from "./explain.ts";
 import type { SignInOptions } from "./host-servers.ts";
-import type { ForkSessionOptions, ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
+import type { ForkSessionOptions, OpenSession, ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
+import type { ServerTraffic } from "./session-server-sets.ts";
 import type { ExportFormat } from "./session-store.ts";
 
 /** A skill in the list of a host. */
@@ -67,6 +68,14 @@ export interface HostEvents {
   "plugins.changed": PluginsChange;
   /** Emitted for each new problem, such as one with watching files. */
   diagnostic: Diagnostic;
+  /** Emitted once for all changes of a turn of the event loop after which skills, tools or MCP servers may differ. Read and compare them. */
+  changed: undefined;
+  /** Emitted before anything happens in a session that is created or resumed here. */
+  "session.opened": OpenSession;
+  /** Emitted when a session of this host has ended. */
+  "session.closed": { readonly sessionId: string };
+  /** Emitted for each message to and from an MCP server of the host or a session, only while something listens. */
+  "server.message": ServerTraffic;
 }
 
 /**
@@ -102,6 +111,13 @@ export interface Host extends AsyncDisposable {
   readonly plugins: readonly PluginInfo[];
   /** All current skills in order of precedence. */
   readonly skills: readonly SkillInfo[];
+  /**
+   * The tools of skills, plugins and those MCP servers that have answered, with the rule that decided what each name refers to in a
+   * session without options. Computed on each access.
+   */
+  readonly tools: readonly HostTool[];
+  /** The sessions that are open here, the oldest first. */
+  readonly openSessions: readonly OpenSession[];
   /** All current problems, with their locations. */
   readonly diagnostics: readonly Diagnostic[];
   on<K extends keyof HostEvents>(type: K, listener: (event: HostEvents[K]) => void): Disposable;
@@ -157,6 +173,11 @@ export interface Host extends AsyncDisposable {
    * Rejects when the signal fires, with its reason; past `timeout`, milliseconds, it lists what there is.
    */
   connectServers(options?: ConnectServersOptions): Promise<readonly ServerInfo[]>;
+  /**
+   * Starts an MCP server of the host, its skills or its plugins again, for all sessions. Settles after the attempt, whose outcome is in
+   * `listServers`. @throws HostError `MCP_SERVER_UNKNOWN`.
+   */
+  restartServer(name: string): Promise<void>;
   /**
    * Approves the held-back definitions of an MCP server, which differ from those that were seen or approved before: all of them,
    * or one tool by the server's own name. Returns the number of approved definitions. Review `held` of `listServers` first.

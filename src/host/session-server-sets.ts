@@ -1,7 +1,9 @@
 import { canonicalJson, sha256 } from "../base/canonical-json.ts";
 import { errorMessage, HostError, toError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
 import type { Logger } from "../base/logger.ts";
 import type { McpServerSpec, RemoteServerSpec } from "../formats/mcp/mcp-server-spec.ts";
+import type { ConnectOptions } from "../mcp/connection/connection.ts";
 import type { CredentialStore } from "../mcp/oauth/credentials.ts";
 import type { ServerOAuth } from "../mcp/oauth/server-oauth.ts";
 import type { ServerConnector } from "../mcp/supervisor/server-connector.ts";
@@ -31,6 +33,21 @@ interface SharedSet extends ServerSet {
   users: number;
 }
 
+/** A message between a host and one of its MCP servers, or what a local server wrote to stderr. */
+export interface ServerTraffic {
+  readonly server: string;
+  readonly direction: "sent" | "received" | "stderr";
+  /** A message of JSON-RPC, as it was. For stderr: `{ text }`, with credentials redacted. */
+  readonly message: Json;
+}
+
+/** Receives what goes to and comes from MCP servers. */
+export interface TrafficListener {
+  /** Asked before each message: false costs nothing. */
+  isWanted(): boolean;
+  receive(traffic: ServerTraffic): void;
+}
+
 /** The MCP servers of a host. Sessions with equal servers share one set, so that many sessions share one catalog. */
 export class ServerSets implements AsyncDisposable {
   readonly #options: ResolvedHostOptions;
@@ -42,12 +59,13 @@ export class ServerSets implements AsyncDisposable {
   readonly #tokenGivers = new Map<string, AskForToken>();
   readonly #ending = new Set<Promise<void>>();
 
-  constructor(options: ResolvedHostOptions, approvals: ApprovalStore) {
+  constructor(options: ResolvedHostOptions, approvals: ApprovalStore, traffic?: TrafficListener) {
     const { log, workingDirectory, mcp } = options;
     this.#options = options;
     this.#approvals = approvals;
     this.#connector = createConnector({
       log,
+      traffic,
       policy: mcp,
       credentialsDirectory: mcp.credentialsDirectory,
       isAttended: (url) => [...this.#askers].some((asker) => asker.uses(url)),
@@ -184,6 +202,8 @@ interface ConnectorOptions {
   readonly credentialsDirectory: string;
   /** Lets a user sign in to the server at a URL. */
   readonly askToSignIn: (url: string) => AskToSignIn;
+  /** Absent: nothing observes the messages. */
+  readonly traffic?: TrafficListener | undefined;
   /** Requests the tokens of a session that provides its own. Absent: there are no such sessions. */
   readonly askForToken?: (owner: string) => AskForToken;
   /** Whether a user can be asked to sign in to the server at a URL. */
@@ -201,7 +221,7 @@ export interface OwnedConnector extends Disposable {
 
 /** Imports the MCP client with the first server, since most programs need none and it is the largest module. */
 export function createConnector(options: ConnectorOptions): OwnedConnector {
-  const { log, policy } = options;
+  const { log, policy, traffic } = options;
   const sessions = new Map<string, Promise<ServerOAuth>>();
   const oauthOf = (spec: McpServerSpec): Promise<ServerOAuth> | undefined => {
     if (spec.type === "stdio" || hasAuthorization(spec)) return undefined;
@@ -214,7 +234,7 @@ export function createConnector(options: ConnectorOptions): OwnedConnector {
   return {
     async connect(spec, request) {
       const [{ connectServer }, auth] = await Promise.all([import("../mcp/connection/connect-server.ts"), oauthOf(spec)]);
-      return connectServer(spec, { ...request, log, requests: policy, auth });
+      return connectServer(spec, { ...request, ...(traffic && observe(spec.name, request, traffic)), log, requests: policy, auth });
     },
     async signIn(spec) {
       try {
@@ -227,6 +247,23 @@ export function createConnector(options: ConnectorOptions): OwnedConnector {
     [Symbol.dispose]() {
       for (const opening of sessions.values()) void opening.then((oauth) => oauth[Symbol.dispose]());
       sessions.clear();
+    },
+  };
+}
+
+/** Passes on what a connection sends and receives while it is wanted. */
+function observe(
+  server: string,
+  { onStderr }: Parameters<ServerConnector>[1],
+  { isWanted, receive }: TrafficListener,
+): Required<Pick<ConnectOptions, "onMessage" | "onStderr">> {
+  return {
+    onMessage(direction, message) {
+      if (isWanted()) receive({ server, direction: direction === "in" ? "received" : "sent", message: message as unknown as Json });
+    },
+    onStderr(text) {
+      onStderr?.(text);
+      if (isWanted()) receive({ server, direction: "stderr", message: { text } });
     },
   };
 }

@@ -4,8 +4,9 @@ import type { RecordedEvent } from "./history/events.ts";
 import type { SessionRuntime } from "./session-runtime.ts";
 import { askAbout, type Compaction, type ContextUse, summarize } from "./turns/compaction.ts";
 import type { QueueChange, QueuedCommand, QueuedPrompt, SendOptions } from "./turns/message-queue.ts";
+import type { SentRequest } from "./turns/turn-agent.ts";
 
-export type { Compaction, ContextUse, QueuedPrompt };
+export type { Compaction, ContextUse, QueuedPrompt, SentRequest };
 
 type ConversationParts = Pick<SessionRuntime, "assertOpen" | "events" | "recording" | "sample" | "turns">;
 
@@ -78,6 +79,14 @@ export class SessionConversation {
     turns.model();
     events.append("session.context_cleared", { messagesCleared, initialMessage: prompt });
     return { messageId: turns.send(prompt), messagesCleared };
+  }
+
+  /**
+   * The last request of the session's own conversation to its model: the system message, the messages and the tools, in the order in which the
+   * model got them. Undefined before the first. Those of sub-agents are not included.
+   */
+  get lastRequest(): SentRequest | undefined {
+    return this.#host.turns.lastRequest;
   }
 
   /** How full the model's context is, by an estimate; undefined before the first request. */

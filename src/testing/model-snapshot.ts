@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { HostError } from "../base/errors.ts";
 import type { Host } from "../host/host.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
+import { scriptedModel } from "../models/scripted-model.ts";
 import type { SessionOptions } from "../session/session-config.ts";
 import { toolAsTypeScript } from "../tools/schema/schema-as-typescript.ts";
-import { scriptedModel } from "./scripted-model.ts";
 
 /** The texts of skillhost, of the machine and of the user: they change without the skill. */
 const foreignSections = [

@@ -7,7 +7,7 @@ import { spawnProcess } from "../../io/process/child-process.ts";
 import { ClientConnection } from "./client-connection.ts";
 import { type ConnectOptions, defaultConnectTimeout, defaultMessageBytes, type McpConnection, type ProtocolEra } from "./connection.ts";
 import { httpStatusOf, toConnectionError } from "./connection-errors.ts";
-import { createFrameLog } from "./frame-log.ts";
+import { createFrameLog, type FrameListener } from "./frame-log.ts";
 import { createHttpTransport } from "./http-transport.ts";
 import { HeldTimer, InFlight, longestTimeout, ObservedPipe, ObservedTransport } from "./request-transport.ts";
 import { loadSdk, type Sdk, type ServerLink } from "./server-link.ts";
@@ -201,15 +201,14 @@ async function shakeHands(sdk: Sdk, link: ServerLink, options: ConnectOptions, s
   }
 }
 
-/** What receives each message: the log, and a test that records them. */
-function framesOf(serverName: string, { log, onFrame }: ConnectOptions): ReturnType<typeof createFrameLog> {
-  const logged = createFrameLog(serverName, log, onFrame);
+/** What receives each message: the log, an observer, and a test that records them. Undefined: nothing does. */
+function framesOf(serverName: string, { log, onMessage }: ConnectOptions): FrameListener | undefined {
   const tap = trafficTap();
-  if (tap === undefined || tap.isReplay) return logged;
-  const recorded = recordMessages(tap, serverName);
+  const recorded = tap === undefined || tap.isReplay ? undefined : recordMessages(tap, serverName);
+  const listeners = [createFrameLog(serverName, log), onMessage, recorded].filter((listener) => listener !== undefined);
+  if (listeners.length <= 1) return listeners[0];
   return (direction, message) => {
-    logged?.(direction, message);
-    recorded(direction, message);
+    for (const listener of listeners) listener(direction, message);
   };
 }
 

@@ -106,8 +106,8 @@ export interface ConnectOptions {
   readonly prior?: { readonly era: ProtocolEra } | undefined;
   /** Receives what a local server writes to stderr, with credentials redacted. */
   readonly onStderr?: ((text: string) => void) | undefined;
-  /** Receives each message. At log level `debug` messages are also logged. */
-  readonly onFrame?: FrameListener | undefined;
+  /** Receives each message, with its secrets. At log level `debug` messages are logged too, without. */
+  readonly onMessage?: FrameListener | undefined;
   /** Receives faults in what the server offers that do not keep it from being used. */
   readonly onDiagnostic?: ((diagnostic: Diagnostic) => void) | undefined;
   /** How requests to a remote server are authorized. */

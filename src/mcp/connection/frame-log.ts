@@ -4,24 +4,17 @@ import { type Logger, redact } from "../../base/logger.ts";
 /** `in`: from the server. */
 export type FrameDirection = "in" | "out";
 
-/** Receives each message, as one redacted line of bounded length. */
-export type FrameListener = (direction: FrameDirection, line: string) => void;
+/** Receives each message as it is. */
+export type FrameListener = (direction: FrameDirection, message: JSONRPCMessage) => void;
 
 const longestLine = 4000;
 const longestText = 500;
 
-/** Logs every message of a connection. Undefined when nothing would receive them, so that it costs nothing. */
-export function createFrameLog(
-  serverName: string,
-  log: Logger,
-  onFrame: FrameListener | undefined,
-): ((direction: FrameDirection, message: JSONRPCMessage) => void) | undefined {
-  const isLogged = log.enabled("debug");
-  if (!isLogged && onFrame === undefined) return undefined;
+/** Logs every message of a connection. Undefined when they are not logged, so that it costs nothing. */
+export function createFrameLog(serverName: string, log: Logger): FrameListener | undefined {
+  if (!log.enabled("debug")) return undefined;
   return (direction, message) => {
-    const line = frameLine(message);
-    onFrame?.(direction, line);
-    if (isLogged) log.debug(direction === "in" ? "MCP message received" : "MCP message sent", { server: serverName, frame: line });
+    log.debug(direction === "in" ? "MCP message received" : "MCP message sent", { server: serverName, frame: frameLine(message) });
   };
 }
 

@@ -39,7 +39,7 @@ export interface OpenEndpoint extends AsyncDisposable {
 export function createEndpoint(source: Host | Session, options: EndpointOptions, log: Logger): McpEndpoint {
   const open: McpEndpoint["open"] = async ({ isShared }) => {
     if (!isHost(source)) return openEndpoint(new ServedSession(source, log, false), { ...options, isShared: true }, log);
-    const session = await source.createSession({ ...forServing, ...options.session });
+    const session = await source.createSession({ ...forServing, ...options.session }, { client: "mcp" });
     return openEndpoint(new ServedSession(session, log, true), { ...options, isShared, errors: errorsOf(source) }, log);
   };
   return {

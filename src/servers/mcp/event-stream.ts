@@ -1,4 +1,4 @@
-import type { ResponseSink } from "./http-exchange.ts";
+import type { ResponseSink } from "../http/http-exchange.ts";
 
 /** A client that leaves more unread is disconnected. It can resume the stream. */
 const maxUnreadBytes = 16 * 1024 * 1024;

@@ -2,10 +2,10 @@ import { classifyInboundRequest, createMcpHandler, isJsonContentType } from "@mo
 import { hasTooManyValues, isNestedTooDeep, isRecord, maxJsonDepth, maxJsonValues } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
 import { onAbort } from "../../base/wait.ts";
+import { type AnsweredError, answerError, type RequestHead, type ResponseSink } from "../http/http-exchange.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";
 import { disagreeingHeader } from "./handlers/call-tool.ts";
-import { type AnsweredError, answerError, type RequestHead, type ResponseSink } from "./http-exchange.ts";
 import { isPlainRequest } from "./json-rpc-message.ts";
 import { type LegacySessionLimits, LegacySessions } from "./legacy-sessions.ts";
 import { ListenedResourceSubscriptions } from "./server-resource-subscriptions.ts";

@@ -8,8 +8,8 @@ import {
   type Transport,
   type TransportSendOptions,
 } from "@modelcontextprotocol/server";
+import { type AnsweredError, answerError, type HttpExchange, type RequestHead, type ResponseSink } from "../http/http-exchange.ts";
 import { EventStream, eventText } from "./event-stream.ts";
-import { type AnsweredError, answerError, type HttpExchange, type RequestHead, type ResponseSink } from "./http-exchange.ts";
 import { readMessage } from "./json-rpc-message.ts";
 import { ReplayStore } from "./replay-store.ts";
 

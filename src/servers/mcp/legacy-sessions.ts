@@ -2,7 +2,7 @@ import { isInitializeRequest, type Server } from "@modelcontextprotocol/server";
 import { HostError, toError } from "../../base/errors.ts";
 import { Lifetime } from "../../base/lifetime.ts";
 import type { Logger } from "../../base/logger.ts";
-import { type AnsweredError, answerError, type HttpExchange } from "./http-exchange.ts";
+import { type AnsweredError, answerError, type HttpExchange } from "../http/http-exchange.ts";
 import { HttpSessionTransport } from "./http-session-transport.ts";
 
 export interface LegacySessionLimits {

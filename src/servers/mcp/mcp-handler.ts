@@ -4,7 +4,7 @@ import { Lifetime } from "../../base/lifetime.ts";
 import { type Logger, silentLogger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
-import { type AnsweredError, answerError } from "./http-exchange.ts";
+import { type AnsweredError, answerError } from "../http/http-exchange.ts";
 import type { NodeHandler } from "./node-bridge.ts";
 import { defaultMaxBodyBytes, endpointOptions, type HttpEndpointOptions, type McpCommonOptions, sessionLimits } from "./serving-options.ts";
 import { WebResponse } from "./web-response.ts";
@@ -134,7 +134,7 @@ class Mount implements AsyncDisposable {
     const [{ createEndpoint }, { createHttpRoutes }, { createHttpGuard }, { createNodeBridge }, { createWebBridge }] = await Promise.all([
       import("./endpoint.ts"),
       import("./http-routes.ts"),
-      import("./http-guard.ts"),
+      import("../http/http-guard.ts"),
       import("./node-bridge.ts"),
       import("./web-bridge.ts"),
     ]);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait.ts";
-import { refuse } from "./http-exchange.ts";
+import { refuse } from "../http/http-exchange.ts";
 
 export interface NodeBridgeOptions {
   /** Longer bodies are refused with 413. */

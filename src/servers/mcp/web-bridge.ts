@@ -1,7 +1,7 @@
 import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait.ts";
-import { answerError, type RequestHead, refuse } from "./http-exchange.ts";
-import type { HttpGuard } from "./http-guard.ts";
+import { answerError, type RequestHead, refuse } from "../http/http-exchange.ts";
+import type { HttpGuard } from "../http/http-guard.ts";
 import type { HttpRoutes } from "./http-routes.ts";
 import { WebResponse } from "./web-response.ts";
 

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from "node:http";
-import type { ResponseSink } from "./http-exchange.ts";
+import type { ResponseSink } from "../http/http-exchange.ts";
 
 const encoder = new TextEncoder();
 

@@ -35,6 +35,7 @@ export async function callModel(call: ModelCall, host: TurnContext): Promise<Mod
     headers: { "x-initiator": initiatorOf(call), ...run.headers },
     ...(model.reasoningEffort !== undefined && { reasoningEffort: model.reasoningEffort }),
   };
+  agent.sent?.(request, model);
   const listening = listen(call, host);
   const step = beginStep(call, host);
   const complete = (): Promise<ModelReply> => model.chat.complete(request, listening.options);

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { toError } from "../../base/errors.ts";
+import type { ModelRequest } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import { AgentPromptCache } from "../agents/agent-prompt.ts";
@@ -34,6 +35,12 @@ export interface SessionTurnContext extends TurnContext {
   ready(signal: AbortSignal): Promise<void>;
 }
 
+/** A request as a model got it, before its provider's own format. */
+export interface SentRequest {
+  readonly model: string;
+  readonly request: ModelRequest;
+}
+
 /** Where a message of a user belongs. */
 interface Interaction {
   readonly interactionId: string;
@@ -57,6 +64,8 @@ export class SessionTurnAgent implements TurnAgent {
   #advertised: readonly ToolDefinition[] | undefined;
   #announcedModel: string | undefined;
   #hasBegun = false;
+  /** The last request to the model. */
+  lastRequest: SentRequest | undefined;
   #missingDirectory: string | undefined;
 
   constructor(host: SessionTurnContext) {
@@ -112,6 +121,10 @@ export class SessionTurnAgent implements TurnAgent {
   instructions(catalog: ToolCatalog): Promise<string> {
     this.announceModel(this.model().chat.id);
     return this.#instructions.refresh(catalog);
+  }
+
+  sent(request: ModelRequest, { chat }: TurnModel): void {
+    this.lastRequest = { model: chat.id, request };
   }
 
   /** Takes the steering messages that were sent during the turn. */

@@ -16,7 +16,7 @@ import {
   type SendOptions,
 } from "./message-queue.ts";
 import { type DeliveredMessage, MessageStream } from "./message-stream.ts";
-import { SessionTurnAgent, type SessionTurnContext } from "./turn-agent.ts";
+import { type SentRequest, SessionTurnAgent, type SessionTurnContext } from "./turn-agent.ts";
 import { runTurn } from "./turn-loop.ts";
 import type { TurnModel } from "./turn-options.ts";
 import type { AssistantReply, TurnEnd, TurnRun } from "./turn-types.ts";
@@ -66,6 +66,10 @@ export class TurnRunner {
   /** @throws HostError `MODEL_MISSING`. */
   model(): TurnModel {
     return this.#agent.model();
+  }
+
+  get lastRequest(): SentRequest | undefined {
+    return this.#agent.lastRequest;
   }
 
   get queued(): readonly QueuedPrompt[] {

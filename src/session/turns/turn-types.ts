@@ -1,4 +1,4 @@
-import type { ChatMessage, ModelReply } from "../../models/model.ts";
+import type { ChatMessage, ModelReply, ModelRequest } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { AgentScope, Pipeline } from "../calls/tool-call.ts";
 import type { ToolCatalog } from "../catalog/tool-catalog.ts";
@@ -26,6 +26,8 @@ export interface TurnAgent {
   instructions(catalog: ToolCatalog): string | Promise<string>;
   /** Keeps the conversation within what the model takes; absent: it is short enough. */
   readonly context?: ContextLimit | undefined;
+  /** Called with each request before it goes to the model. Absent: no one looks at it. */
+  sent?(request: ModelRequest, model: TurnModel): void;
   /** Takes what was said meanwhile into the conversation. False: nothing was. */
   takeSteeringMessages(): Promise<boolean>;
 }

@@ -13,7 +13,7 @@ const raw = (...habits: string[]) => localDouble("raw-server.mjs", ...habits);
 describe("connecting to a local server", () => {
   test("an old server that does not know the question for its protocol takes the old handshake in the same process", async () => {
     const frames: string[] = [];
-    const connection = await connect(raw(), { onFrame: (_direction, line) => frames.push(line) });
+    const connection = await connect(raw(), { onMessage: (_direction, message) => frames.push(JSON.stringify(message)) });
     expect(connection).toMatchObject({
       era: "legacy",
       protocolVersion: "2025-11-25",
@@ -26,7 +26,10 @@ describe("connecting to a local server", () => {
 
   test("a server that is known to be an old one is not asked", async () => {
     const frames: string[] = [];
-    await connect(raw("exit-on-unknown"), { prior: { era: "legacy" }, onFrame: (_direction, line) => frames.push(line) });
+    await connect(raw("exit-on-unknown"), {
+      prior: { era: "legacy" },
+      onMessage: (_direction, message) => frames.push(JSON.stringify(message)),
+    });
     expect(frames.filter((line) => line.includes("server/discover"))).toEqual([]);
   });
 
@@ -93,7 +96,7 @@ process.stdin.on("end", () => process.exit(0));
 
   test("connecting can be cancelled, and nothing is left of the server", async () => {
     const controller = new AbortController();
-    const connecting = failure(connect(raw("never"), { signal: controller.signal, onFrame: () => controller.abort() }));
+    const connecting = failure(connect(raw("never"), { signal: controller.signal, onMessage: () => controller.abort() }));
     expect((await connecting).code).toBe("MCP_CANCELLED");
     expect((await failure(connect(raw(), { signal: controller.signal }))).code).toBe("MCP_CANCELLED");
   });

@@ -97,7 +97,7 @@ describe("a remote server", () => {
     const { url } = await listen(() => {});
     expect((await failure(connect(remote(url), { timeout: 300 }))).code).toBe("MCP_TIMEOUT");
     const controller = new AbortController();
-    const connecting = failure(connect(remote(url), { signal: controller.signal, onFrame: () => controller.abort() }));
+    const connecting = failure(connect(remote(url), { signal: controller.signal, onMessage: () => controller.abort() }));
     expect((await connecting).code).toBe("MCP_CANCELLED");
   });
 });
@@ -115,7 +115,7 @@ describe("a remote server in use", () => {
   test.each(["http", "sse"] as const)("that goes away in the midst of a call settles it at once (%s)", async (type) => {
     const { url, server } = await listen(type === "http" ? sessionHandler().handle : sseHandler(), type === "http" ? "/mcp" : "/sse");
     const sent: string[] = [];
-    const connection = await connect(remote(url, { type }), { onFrame: (_direction, line) => sent.push(line) });
+    const connection = await connect(remote(url, { type }), { onMessage: (_direction, message) => sent.push(JSON.stringify(message)) });
     const waiting = failure(connection.callTool("wait", {}));
     await until(() => sent.some((line) => line.includes("tools/call")), "the call is sent");
     await stop(server);

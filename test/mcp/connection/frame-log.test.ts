@@ -20,5 +20,5 @@ test("a frame's length is bounded, whatever makes it long", () => {
 });
 
 test("nothing is formatted without a listener", () => {
-  expect(createFrameLog("peer", silentLogger, undefined)).toBeUndefined();
+  expect(createFrameLog("peer", silentLogger)).toBeUndefined();
 });

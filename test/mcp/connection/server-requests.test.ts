@@ -76,7 +76,7 @@ test("with elicitation denied it is not offered", async () => {
   const frames: string[] = [];
   const connection = await connect(localDouble("raw-server.mjs"), {
     requests: { elicitation: "deny" },
-    onFrame: (_direction, line) => frames.push(line),
+    onMessage: (_direction, message) => frames.push(JSON.stringify(message)),
   });
   const reply = JSON.parse(
     await textOf(connection.callTool("ask", { method: "elicitation/create", params: {} }, { context: callContext() })),

@@ -4,7 +4,7 @@ import { serveMcp } from "skillhost";
 import { createTestHost } from "skillhost/testing";
 import { describe, expect, test } from "vitest";
 import { isLoopback } from "../../../src/io/net/connection-gate.ts";
-import { createHttpGuard } from "../../../src/servers/mcp/http-guard.ts";
+import { createHttpGuard } from "../../../src/servers/http/http-guard.ts";
 import { answerOf, authorization, deferred, eras, initialize, modernRequest, post, serveSkill, textOf, toolModule } from "./serving-kit.ts";
 
 /** Sends headers that fetch would not let through. */

@@ -33,7 +33,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   const files = filesAt(client, sessionId);
   const place = files === undefined ? {} : { storage: storageIn(files) };
   const given = { ...inClientsFolder(client), ...withPlugins, ...(customInstructions && { customInstructions }), ...fixed };
-  const session = await host.createSession(given, { ...soon, ...place }).catch((error: unknown) => {
+  const session = await host.createSession(given, { ...soon, ...place, client: "copilot" }).catch((error: unknown) => {
     plugins[Symbol.dispose]();
     throw error;
   });
@@ -94,7 +94,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   const resuming = host.resumeSession(
     sessionId,
     { ...plugins.addToChange(options), ...fixed, takeOver: true },
-    { ...soon, ...place, tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
+    { ...soon, ...place, client: "copilot", tellsResume: !params.flag("disableResume"), continuesWork: params.flag("continuePendingWork") },
   );
   const session = await resuming.catch((error: unknown) => {
     // The session keeps its plugins.

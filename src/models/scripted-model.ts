@@ -1,5 +1,5 @@
 import { HostError } from "../base/errors.ts";
-import type { ChatModel, ModelReply, ModelRequest } from "../models/model.ts";
+import type { ChatModel, ModelReply, ModelRequest } from "./model.ts";
 
 /** One message of a scripted model: a text, or calls of tools, which may have a text before them. */
 export type ScriptedMessage =
