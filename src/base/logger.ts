@@ -59,6 +59,19 @@ export function redactText(text: string): string {
   return text.replace(secretText, "[redacted]");
 }
 
+// Tools return JSON inside a text, where keys are not seen.
+const secretMember =
+  /("[^"]*(?:pass(?:word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"?/gi;
+
+// JSON inside a text of JSON.
+const escapedSecretMember =
+  /((\\+)"[^"\\]*(?:pass(?:word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key)[^"\\]*\2"\s*:\s*\2")[^"]*?(?=\\*"|$)/gi;
+
+/** Replaces the values of JSON members in a text whose names suggest a credential. */
+export function redactMembers(text: string): string {
+  return text.replace(secretMember, '$1"[redacted]"').replace(escapedSecretMember, "$1[redacted]");
+}
+
 /** Whether a name suggests that its value is a credential. */
 export function isSecretName(name: string): boolean {
   return secretKey.test(name);

@@ -94,6 +94,7 @@ const helpGroups: Readonly<Record<string, readonly string[]>> = {
     "new",
     "list",
     "show",
+    "inspect",
     "explain",
     "check",
     "test",

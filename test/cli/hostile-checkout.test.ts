@@ -52,6 +52,7 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither
   list: ["shows", "list"],
   explain: ["shows", "explain evil"],
   show: ["shows", "show evil"],
+  inspect: ["neither", "inspect nothing.jsonl"],
   check: ["neither", "check"],
   doctor: ["shows", "doctor --timeout 2000"],
   "new skill": ["neither", "new skill fresh"],

@@ -9,18 +9,21 @@ import type { CommandContext } from "../command-context.ts";
 import { named, skillHeading } from "../describe.ts";
 import { followKeys, keyHints } from "../dev-keys.ts";
 import { withHost } from "../open-host.ts";
+import { openInspector } from "../open-inspector.ts";
 import type { Output } from "../output.ts";
 import type { ShownStatus } from "../process-io.ts";
 
-interface DevOptions {
+export interface DevOptions {
   readonly watch: "always" | "auto" | "never";
+  /** The port of the inspector, or true for any. Absent: in a terminal. */
+  readonly inspect?: number | boolean;
 }
 
 /**
  * Loads skills, lists them, and reports the effect of each save until it is stopped. On a terminal a line at the bottom shows the number of
  * errors, and keys reload, call and list.
  */
-export async function dev(context: CommandContext, directories: readonly string[], { watch }: DevOptions): Promise<number> {
+export async function dev(context: CommandContext, directories: readonly string[], { watch, inspect }: DevOptions): Promise<number> {
   const { io, out } = context;
   const watches = watch === "always" || (watch === "auto" && io.stdout.isTTY);
   const started = performance.now();
@@ -34,6 +37,7 @@ export async function dev(context: CommandContext, directories: readonly string[
     report.ready({ skills: host.skills, diagnostics: host.diagnostics, durationMs: performance.now() - started, watches });
     if (!watches) return hasErrors(host.diagnostics) ? 1 : 0;
     follow(host, report);
+    await using _inspector = await openInspector(context, host, inspect ?? isInteractive(context));
     await waitForEnd(context, host, status);
     out.note("Stopped.");
     return 0;

@@ -10,6 +10,7 @@ import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 
 import { skillDirectories, withHost } from "../open-host.ts";
+import { openInspector } from "../open-inspector.ts";
 import { chooseAgent } from "../project-agents.ts";
 
 export interface McpCommandOptions {
@@ -27,6 +28,8 @@ export interface McpCommandOptions {
   readonly agent?: string;
   readonly available?: readonly string[];
   readonly excluded?: readonly string[];
+  /** The port of an inspector, or true for any. */
+  readonly inspect?: number | true;
 }
 
 /** Serves MCP clients until stdin closes, or, over HTTP, until it is stopped. */
@@ -44,6 +47,7 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
     return await withHost(context, { watch: true }, async (host) => {
       const { input, output } = streams;
       const face = await serveMcp(host, { ...serving, transport: "stdio", input, output, logger: log });
+      await using _inspector = await openInspector(context, host, options.inspect);
       if (io.stdin.isTTY) explainTerminal(context, host, options);
       const stop = onAbort(io.signal, () => void face[Symbol.asyncDispose]());
       await face.closed;
@@ -88,6 +92,7 @@ function overHttp(context: CommandContext, options: McpCommandOptions, http: num
       logger: log,
     });
     announce(context, face, token === undefined);
+    await using _inspector = await openInspector(context, host, options.inspect);
     await new Promise<void>((resolve) => void onAbort(io.signal, resolve));
     await face[Symbol.asyncDispose]();
     return 0;

@@ -3,7 +3,7 @@ import type { TestOptions } from "../commands/test.ts";
 import type { TypesOptions } from "../commands/types.ts";
 import { reporters } from "../test-run/test-report.ts";
 import type { Choose } from "./choose.ts";
-import { collect } from "./option-values.ts";
+import { collect, port } from "./option-values.ts";
 
 /** The commands that show and check skills. */
 export function addInspectCommands(program: Command, choose: Choose): void {
@@ -27,6 +27,17 @@ export function addInspectCommands(program: Command, choose: Choose): void {
     .option("--schema", "print the JSON Schemas instead of the TypeScript form")
     .action((name: string, options: { schema?: boolean }) =>
       choose("show", async (context) => (await import("../commands/show.ts")).show(context, name, options)),
+    );
+  program
+    .command("inspect")
+    .summary("open the export of a session, or follow a running inspector")
+    .description(
+      "Serves a page that shows the export of a session, without its host; or follows the inspector of a running host, and prints what happens there.",
+    )
+    .argument("<source>", "a file with the events of a session (.jsonl), or the address that skillhost printed")
+    .option("--port <port>", "the port of the page (default: any)", port)
+    .action((source: string, options: { port?: number }) =>
+      choose("inspect", async (context) => (await import("../commands/inspect.ts")).inspect(context, source, options)),
     );
   program
     .command("test")

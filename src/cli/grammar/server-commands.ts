@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { ApproveOptions } from "../commands/approve.ts";
+import type { DevOptions } from "../commands/dev.ts";
 import type { LoginOptions } from "../commands/login.ts";
 import type { McpCommandOptions } from "../commands/mcp.ts";
 import type { Choose } from "./choose.ts";
@@ -14,7 +15,9 @@ export function addServerCommands(program: Command, choose: Choose): void {
     .addOption(
       new Option("--watch <when>", "keep watching; auto: only in a terminal").choices(["always", "auto", "never"]).default("always"),
     )
-    .action((directories: string[], options: { watch: "always" | "auto" | "never" }) =>
+    .option("--inspect [port]", "serve the inspector, a page that shows what happens (default: in a terminal, on any port)", port)
+    .option("--no-inspect", "do not serve the inspector")
+    .action((directories: string[], options: DevOptions) =>
       choose("dev", async (context) => (await import("../commands/dev.ts")).dev(context, directories, options), { directories }),
     );
   program
@@ -54,7 +57,8 @@ function addMcpCommand(program: Command, choose: Choose): void {
       .option("--allow-host <name>", "host name that clients may use in requests; repeatable", collect)
       .option("--allow-origin <host>", "origin that browsers may call from; repeatable", collect)
       .option("--max-requests <count>", "requests that an address may send in ten seconds (default: 10000)", count)
-      .option("--agent <name>", "serve only the tools of this agent"),
+      .option("--agent <name>", "serve only the tools of this agent")
+      .option("--inspect [port]", "also serve the inspector on this machine, and print its address to stderr", port),
   ).action((options: McpCommandOptions) =>
     choose("mcp", async (context) => (await import("../commands/mcp.ts")).mcp(context, options), { agent: options.agent }),
   );

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { type Logger, redact } from "../../base/logger.ts";
+import { type Logger, redact, redactMembers } from "../../base/logger.ts";
 
 /** `in`: from the server. */
 export type FrameDirection = "in" | "out";
@@ -26,7 +26,7 @@ export function frameLine(message: JSONRPCMessage): string {
 }
 
 function clip(value: unknown, depth: number): unknown {
-  if (typeof value === "string") return clipText(value).replace(secretInText, '$1"[redacted]"');
+  if (typeof value === "string") return redactMembers(clipText(value));
   if (typeof value !== "object" || value === null) return value;
   if (depth === 0) return "[too deep]";
   if (Array.isArray(value)) {
@@ -39,7 +39,3 @@ function clip(value: unknown, depth: number): unknown {
 function clipText(text: string): string {
   return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
 }
-
-// Tools return JSON inside a text, where the log's own redaction does not see keys.
-const secretInText =
-  /("[^"]*(?:pass(?:word|wd|phrase)|secret|token|authorization|cookie|credential|api[-_]?key|private[-_]?key)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"?/gi;

@@ -20,7 +20,7 @@ export type FeedMessage = {
 export interface FeedData {
   /** The first message of a reader, and the answer to a gap: everything as it is now. */
   readonly snapshot: FeedSnapshot;
-  /** Skills and tools that changed, each whole, and those that are gone. */
+  /** Skills and tools that changed, each whole, and those that are gone: skills by folder, tools by id. */
   readonly catalog: {
     readonly skills: readonly FeedSkill[];
     readonly tools: readonly FeedTool[];
@@ -80,11 +80,16 @@ export interface FeedSnapshot {
   readonly pinFile?: string;
   /** The last loads, the newest last. */
   readonly reloads: readonly FeedReload[];
-  /** The last events of the open sessions, the newest last. */
+  /** The last calls that readers of the feed began, the newest last. */
+  readonly calls: readonly FeedCall[];
+  /** The last events of the sessions, the newest last. */
   readonly events: readonly { readonly sessionId: string; readonly event: FeedEvent }[];
 }
 
-export interface FeedSkill extends SkillInfo {
+/** A skill. Its folder identifies it: of several with one name, one is active. */
+export interface FeedSkill extends Omit<SkillInfo, "prompts"> {
+  /** The text of one is the answer to the request `prompt`. */
+  readonly prompts: readonly { readonly path: string; readonly size: number }[];
   /** Generations before the current one that calls still run on. */
   readonly oldGenerations?: readonly { readonly generation: number; readonly calls: number }[];
 }
@@ -101,9 +106,9 @@ export interface FeedTool {
   readonly state: "wins" | "lost" | "renamed" | "disabled";
   /** The rule that decided the state. */
   readonly rule: string;
+  /** What it is called instead, if `renamed`. */
+  readonly renamedTo?: string;
   readonly signature: string;
-  /** How its module is run. */
-  readonly engine?: string;
   /** Whether it may be run again without a question after each save. */
   readonly isReadOnly: boolean;
 }
@@ -121,7 +126,7 @@ export interface FeedReload extends SkillsChange {
 export interface FeedSession {
   readonly id: string;
   readonly model?: string;
-  /** Who opened it: `library`, `copilot`, `mcp`, `language-server`, `inspector`. */
+  /** What opened it: `library`, `copilot`, `mcp`, `inspector`, or the name that a program gave itself. */
   readonly client: string;
   readonly state: "idle" | "running" | "closed";
   readonly startTime: string;
@@ -155,7 +160,7 @@ export interface FeedBlob {
 export interface FeedAsk {
   readonly id: string;
   readonly sessionId: string;
-  readonly kind: "permission" | "elicitation" | "userInput" | "sampling" | "authorization" | "pendingTool";
+  readonly kind: "permission" | "elicitation" | "userInput" | "exitPlanMode";
   readonly toolCallId?: string;
   readonly data: Json;
 }
@@ -190,6 +195,7 @@ export interface FeedServer extends ServerInfo {
 }
 
 export interface FeedTraffic {
+  readonly id: number;
   readonly server: string;
   readonly direction: "sent" | "received" | "stderr";
   /** Pairs an answer with its request. */
@@ -246,10 +252,18 @@ export interface FeedRequests {
     readonly params: { readonly askId: string; readonly sessionId: string; readonly answer: Json };
     readonly result: { readonly isFirst: boolean };
   };
+  /** The text of a skill's prompt. */
+  readonly prompt: { readonly params: { readonly folder: string; readonly path: string }; readonly result: { readonly text: string } };
   readonly reload: { readonly params: Record<never, never>; readonly result: Record<never, never> };
   readonly explain: { readonly params: { readonly name: string }; readonly result: Json };
+  /** Opens a session. `script`: what a scripted model answers, a text or `{ text, calls: [{ name, args }] }` for each request. */
   readonly "session.create": {
-    readonly params: { readonly model?: string; readonly provider?: Json; readonly script?: readonly Json[]; readonly agent?: string };
+    readonly params: {
+      readonly model?: string;
+      readonly provider?: Json;
+      readonly script?: readonly (string | Json)[];
+      readonly agent?: string;
+    };
     readonly result: { readonly sessionId: string };
   };
   readonly "session.send": {
@@ -258,7 +272,7 @@ export interface FeedRequests {
   };
   readonly "session.abort": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
   readonly "session.close": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
-  /** What the model gets with the next request, and an estimate of the tokens of each part. */
+  /** What the model got with the last request, and an estimate of the tokens of each part. */
   readonly "session.modelView": { readonly params: { readonly sessionId: string }; readonly result: FeedModelView };
   /** The session as one file, which `skillhost inspect <file>` opens. */
   readonly "session.export": {
@@ -284,8 +298,9 @@ export interface FeedRequests {
 }
 
 export interface FeedModelView {
+  readonly model: string;
   readonly system: string;
-  readonly tools: readonly ToolDefinition[];
+  readonly tools: readonly Json[];
   readonly messages: readonly Json[];
   readonly parts: readonly { readonly name: string; readonly tokens: number }[];
 }

@@ -1,0 +1,64 @@
+import { type FieldReaders, mustBe, readFields, readFlag } from "../../base/read-fields.ts";
+import type { Host } from "../../host/host.ts";
+import { FeedCalls } from "./feed-calls.ts";
+import { answerRequest, feedMethods } from "./feed-requests.ts";
+import { type Inspector, serveFeed } from "./inspector-server.ts";
+import { WatchedHost } from "./watched-host.ts";
+
+/**
+ * Options of `serveInspector`.
+ *
+ * @example
+ * ```ts
+ * const options: InspectorOptions = { port: 4100, readOnly: true };
+ * ```
+ */
+export interface InspectorOptions {
+  /** Default: 0, any port that is free. */
+  readonly port?: number | undefined;
+  /** Refuses requests that call or change something. Questions are shown, but cannot be answered. Default: false. */
+  readonly readOnly?: boolean | undefined;
+}
+
+/**
+ * Serves the inspector of a host on this machine: a page that shows skills, tools, sessions, calls and MCP servers while they change, and the
+ * feed that it reads, which docs/inspector.md describes. Open `url` in a browser; a program that has it can call tools. The caller disposes of the
+ * inspector before the host.
+ * @throws HostError `INSPECTOR_OPTIONS`; `HTTP_LISTEN` when the port is in use.
+ */
+export async function serveInspector(host: Host, options: InspectorOptions = {}): Promise<Inspector> {
+  const { port = 0, readOnly = false } = readFields(options, "inspector options", "INSPECTOR_OPTIONS", readers);
+  const open: Disposable[] = [];
+  let calls: FeedCalls | undefined;
+  const inspector = await serveFeed((onAppended) => {
+    const watched = new WatchedHost(host, { isReadOnly: readOnly, onAppended });
+    const ofHost = new FeedCalls(host, watched);
+    open.push(watched);
+    calls = ofHost;
+    return {
+      log: watched.log,
+      snapshot: () => watched.snapshot(),
+      answer: (request) => answerRequest(request, feedMethods, { host, watched, calls: ofHost, isReadOnly: readOnly }),
+      blob: (id) => watched.blobs.read(id),
+    };
+  }, port).catch((error: unknown) => {
+    for (const each of open) each[Symbol.dispose]();
+    throw error;
+  });
+  return {
+    ...inspector,
+    async [Symbol.asyncDispose]() {
+      await inspector[Symbol.asyncDispose]();
+      await calls?.[Symbol.asyncDispose]();
+      for (const each of open) each[Symbol.dispose]();
+    },
+  };
+}
+
+const readers: FieldReaders<InspectorOptions> = { port: readPort, readOnly: readFlag };
+
+function readPort(value: unknown, path: string): number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535
+    ? (value as number)
+    : mustBe(path, "a port number");
+}
