@@ -23,7 +23,10 @@ const adapters = Object.fromEntries(
 );
 /** What the processes of tests start with. */
 const ofTests = Object.fromEntries(
-  ["run-test-files", "register-test-hooks", "test-hooks"].map((name) => [`cli/test-run/${name}`, `cli/test-run/${name}.js`]),
+  ["run-test-files", "register-test-hooks", "test-hooks", "stored-call-tests"].map((name) => [
+    `cli/test-run/${name}`,
+    `cli/test-run/${name}.js`,
+  ]),
 );
 const entries = {
   index: "index.js",

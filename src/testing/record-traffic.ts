@@ -45,6 +45,35 @@ export async function recordTraffic<T>(file: string | URL, run: () => T | Promis
   return text === undefined ? run() : replay(new ReplayedRecording(text, parts), run);
 }
 
+/** The traffic of several calls, which pass or fail each by itself. Everything that this process reaches belongs to it until it ends. */
+export interface OpenTraffic {
+  /** Makes one call. @throws HostError `RECORDING_MISMATCH` if it reached for what is not recorded, whatever it made of that. */
+  during<T>(call: () => Promise<T>): Promise<T>;
+  /** Writes the recording, if one is being made, something is in it, and the calls passed. */
+  end(havePassed: boolean): Promise<void>;
+}
+
+/** Records or replays as `recordTraffic` does. But calls that reach nothing need no recording. */
+export async function openTraffic(file: string): Promise<OpenTraffic> {
+  const mode = modeOfEnvironment();
+  const parts = { file, cleaner: new RecordingCleaner([]), tools: new Set<string>() };
+  const text = await readRecording(file);
+  if (mode === undefined && text === undefined) return { during: (call) => call(), end: async () => {} };
+  const recording = mode === "record" ? new NewRecording(parts) : new ReplayedRecording(text, parts);
+  const taps = [installTrafficTap(recording), tapGlobalFetch(recording)];
+  return {
+    async during(call) {
+      const result = await call();
+      if (recording.isReplay && recording.mismatches.length > 0) throw recording.mismatches.splice(0)[0];
+      return result;
+    },
+    async end(havePassed) {
+      for (const tap of taps.reverse()) tap[Symbol.dispose]();
+      if (!recording.isReplay && havePassed && (text !== undefined || !recording.isEmpty)) await recording.save();
+    },
+  };
+}
+
 async function replay<T>(recording: ReplayedRecording, run: () => T | Promise<T>): Promise<T> {
   const [result, thrown] = await runWith(recording, async () => {
     try {

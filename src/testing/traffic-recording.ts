@@ -27,12 +27,16 @@ interface RecordingOptions {
 
 /** What a test reaches, being recorded. */
 export class NewRecording implements TrafficTap {
-  readonly isReplay = false;
+  readonly isReplay = false as const;
   readonly #options: RecordingOptions;
   readonly #traffic: RecordedTraffic = { http: [], mcp: [], tools: [] };
 
   constructor(options: RecordingOptions) {
     this.#options = options;
+  }
+
+  get isEmpty(): boolean {
+    return kinds.every((kind) => this.#traffic[kind].length === 0);
   }
 
   taps(tool: string): boolean {
@@ -62,7 +66,7 @@ export class NewRecording implements TrafficTap {
 
 /** A recording that answers in the place of what a test reaches. */
 export class ReplayedRecording implements TrafficTap {
-  readonly isReplay = true;
+  readonly isReplay = true as const;
   /** The requests that were refused. */
   readonly mismatches: HostError[] = [];
   readonly #options: RecordingOptions;
@@ -70,10 +74,10 @@ export class ReplayedRecording implements TrafficTap {
   /** How often each request was answered. */
   readonly #used = new Map<string, number>();
 
-  /** @throws HostError `RECORDING_INVALID` */
-  constructor(text: string, options: RecordingOptions) {
+  /** Without a text it has no answers. @throws HostError `RECORDING_INVALID` */
+  constructor(text: string | undefined, options: RecordingOptions) {
     this.#options = options;
-    this.#traffic = parseRecording(text, options.file);
+    this.#traffic = text === undefined ? { http: [], mcp: [], tools: [] } : parseRecording(text, options.file);
   }
 
   taps(tool: string): boolean {

@@ -1,5 +1,6 @@
+import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { runCli, skillDocument, startCli, toolModule, workplace } from "./run-cli.ts";
+import { runCli, skillDocument, startCli, toolModule, type Workplace, workplace } from "./run-cli.ts";
 
 const files = {
   "skills/a/SKILL.md": skillDocument("a"),
@@ -285,3 +286,47 @@ test("call asks for required arguments on a terminal, and again after a value of
   expect(questions).toEqual(["city <text> – The city's name.\n> ", "max_days <number>\n> ", "max_days <number>\n> "]);
   expect(stderr).toContain('--max-days requires a number, but got "many".');
 });
+
+const calls = (place: Workplace): object => JSON.parse(readFileSync(place.at("skills/a/calls.json"), "utf8")).calls;
+
+test("call --pin stores the call that was made in the skill of its tool, and keeps what is expected of an earlier one", async () => {
+  using place = workplace(files);
+  const run = (...argv: string[]) => runCli(["call", ...argv], { cwd: place.path });
+  expect(await run("greet", "--name", "Ada", "--pin", "for Ada", "--yes")).toEqual({
+    code: 0,
+    stdout: "Hello Ada\n",
+    stderr:
+      'Stored as "for Ada" in skills/a/calls.json. The tool does not claim to read only, so "skillhost test" makes the call only with "automatic": true.\n',
+  });
+  expect(calls(place)).toEqual({ "for Ada": { tool: "greet", arguments: { name: "Ada" } } });
+  place.write("skills/a/calls.json", '{"calls":{"for Ada":{"tool":"gone","expect":{"text":"Hello Bea"},"automatic":true}}}');
+  const { stdout } = await run("a/greet", '{"name":"Bea"}', "--pin", "for Ada", "--yes", "--json");
+  expect(JSON.parse(stdout)).toMatchObject({ ok: true, data: { pinned: { name: "for Ada", file: place.at("skills/a/calls.json") } } });
+  expect(calls(place)).toEqual({
+    "for Ada": { tool: "greet", arguments: { name: "Bea" }, expect: { text: "Hello Bea" }, automatic: true },
+  });
+});
+
+test("call --pin stores nothing that was not made, and calls nothing that cannot be stored", async () => {
+  using place = workplace({ ...files, "marks.mjs": pluginWithTool });
+  const run = (...argv: string[]) => runCli(["call", ...argv], { cwd: place.path });
+  expect((await run("greet", "--pin", "x")).stderr).toContain("The call was not made, so it was not stored.");
+  expect(await run("greet", "--pin", "a\u202eb", "--yes")).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringContaining("control character"),
+  });
+  expect(existsSync(place.at("skills/a/calls.json"))).toBe(false);
+  place.write("skillhost.json", JSON.stringify({ plugins: ["./marks.mjs"] }));
+  expect(await run("mark", "--pin", "x", "--yes")).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringContaining('Calls are stored with a skill, and tool "mark" is of plugin "marks". Nothing was called.'),
+  });
+  place.write("skills/a/calls.json", "{");
+  expect(await run("greet", "--pin", "x", "--yes")).toMatchObject({ code: 1, stderr: expect.stringContaining("was not changed") });
+  expect(readFileSync(place.at("skills/a/calls.json"), "utf8")).toBe("{");
+});
+
+const pluginWithTool = `import { defineTool, definePlugin } from "skillhost";
+export default definePlugin({ name: "marks", version: "1.0.0", activate(api) { api.addTools(defineTool("mark", { description: "Marks.", handler: () => "marked" })); } });`;

@@ -127,6 +127,8 @@ test("the help of a command shows its usage and the global options", async () =>
       --arg <key=value>    one argument; its value is JSON, else text; repeatable
       --yes                allow the call without asking for permission
       --timeout <ms>       cancel the call after this many milliseconds
+      --pin <name>         store the call under this name in its skill, for
+                           skillhost test
 
     Global Options:
       -V, --version        print the version

@@ -126,7 +126,7 @@ export function checkJson(folder: string, { place, file = "", text }: Sample): b
   const value = JSON.parse(text) as { readonly $schema?: unknown };
   const name = schemaOf(file) ?? (typeof value.$schema === "string" ? basename(value.$schema) : undefined);
   if (name === undefined) return file !== "";
-  const ajv = new Ajv({ strict: false, schemas: ["skill.schema.json", "tool.schema.json"].map(readSchema) });
+  const ajv = new Ajv({ strict: false, schemas: ["skill.schema.json", "tool.schema.json", "calls.schema.json"].map(readSchema) });
   const validate = ajv.getSchema(`skillhost/${name}`) ?? expect.fail(`${place}: the schema ${name} does not exist`);
   expect(validate(value), `${place}: ${JSON.stringify(validate.errors)}`).toBe(true);
   return true;

@@ -1,19 +1,23 @@
 import { settlesWithin } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import type { ListedTool, Session } from "../../session/session.ts";
-import type { ToolResult } from "../../tools/tool.ts";
+import type { Tool, ToolResult } from "../../tools/tool.ts";
 import { askForArguments, parseFlags, printToolUsage, readArguments } from "../call-arguments.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { permissionRoute, userInputHandler } from "../confirm.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
+import type { Output } from "../output.ts";
+import { findPinPlace, pinCall } from "../pin-call.ts";
 import { visibleText } from "../terminal-style.ts";
 
 export interface CallCommandOptions {
   readonly arg?: readonly string[];
   readonly yes?: boolean;
   readonly timeout?: number;
+  /** The name under which the call is stored, for `skillhost test`. */
+  readonly pin?: string;
   /** The options of skillhost itself, such as `--json`: arguments with these names can only be passed with `--arg`. */
   readonly reserved: readonly string[];
 }
@@ -93,10 +97,15 @@ async function callWith(
     return 0;
   }
   if (session.catalog.executables.get(tool.name)?.hasHandler === false) throw withoutHandler(tool);
+  const place = options.pin === undefined ? undefined : findPinPlace(host, options.pin, tool);
   const fromFlags = Object.assign(given, parseFlags(flags, tool, options.reserved));
   const args = isJson ? fromFlags : await askForArguments(fromFlags, tool, context);
   const result = await limit.run((signal) => session.callTool(name, args, { signal: AbortSignal.any([io.signal, signal]) }));
-  report(context, tool, result, host);
+  const isMade = result.resultType !== "denied" && result.resultType !== "rejected";
+  const pinned = place && isMade ? { name: place.name, file: await pinCall(place, args, io.signal) } : undefined;
+  report(context, { tool, result, pinned }, host);
+  if (pinned !== undefined) out.note(pinnedNote(pinned, session.catalog.executables.get(tool.name), out));
+  else if (place !== undefined) out.note("The call was not made, so it was not stored.");
   if (permission.wasUnanswered()) out.note("The call was denied: it needs permission, and this is not a terminal. Allow it with --yes.");
   if (limit.hasPassed()) out.note(`The call was cancelled after ${options.timeout} ms.`);
   return result.resultType === "success" ? 0 : 1;
@@ -144,10 +153,27 @@ function heldHint(name: string, host: Host): string | undefined {
   return undefined;
 }
 
-function report({ io, out }: CommandContext, tool: ListedTool, result: ToolResult, host: Host): void {
+interface Pinned {
+  readonly name: string;
+  readonly file: string;
+}
+
+function pinnedNote({ name, file }: Pinned, tool: Tool | undefined, out: Output): string {
+  const isRun = tool?.definition.annotations?.readOnlyHint === true;
+  const advice = isRun ? "" : ' The tool does not claim to read only, so "skillhost test" makes the call only with "automatic": true.';
+  return `Stored as "${name}" in ${out.path(file)}.${advice}`;
+}
+
+interface CallReport {
+  readonly tool: ListedTool;
+  readonly result: ToolResult;
+  readonly pinned: Pinned | undefined;
+}
+
+function report({ io, out }: CommandContext, { tool, result, pinned }: CallReport, host: Host): void {
   if (out.isJson) {
     const ok = result.resultType === "success";
-    out.envelope({ ok, data: { tool: tool.name, source: tool.source, result }, diagnostics: host.diagnostics });
+    out.envelope({ ok, data: { tool: tool.name, source: tool.source, result, ...(pinned && { pinned }) }, diagnostics: host.diagnostics });
     return;
   }
   const text = result.textResultForLlm;

@@ -28,15 +28,18 @@ export function addServerCommands(program: Command, choose: Choose): void {
     .option("--arg <key=value>", "one argument; its value is JSON, else text; repeatable", collect)
     .option("--yes", "allow the call without asking for permission")
     .option("--timeout <ms>", "cancel the call after this many milliseconds", milliseconds)
+    .option("--pin <name>", "store the call under this name in its skill, for skillhost test")
     // The tool's own options are known only when it is loaded.
     .allowUnknownOption()
     .helpOption(false)
     .addHelpText("after", '\nRun "skillhost call <tool> --help" to see the options of a tool.')
-    .action((tool: string, words: string[], options: { arg?: string[]; yes?: boolean; timeout?: number }, command: Command) => {
-      if (tool === "--help" || tool === "-h") command.help();
-      const reserved = [...program.options, ...command.options].flatMap(({ long }) => long ?? []);
-      choose("call", async (context) => (await import("../commands/call.ts")).call(context, tool, words, { ...options, reserved }), {});
-    });
+    .action(
+      (tool: string, words: string[], options: { arg?: string[]; yes?: boolean; timeout?: number; pin?: string }, command: Command) => {
+        if (tool === "--help" || tool === "-h") command.help();
+        const reserved = [...program.options, ...command.options].flatMap(({ long }) => long ?? []);
+        choose("call", async (context) => (await import("../commands/call.ts")).call(context, tool, words, { ...options, reserved }), {});
+      },
+    );
   addMcpCommand(program, choose);
   addAccessCommands(program, choose);
 }

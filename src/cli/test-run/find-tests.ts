@@ -1,5 +1,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { callsFileName } from "../../formats/calls/stored-calls.ts";
+import { isSkillFolder } from "../../skills/load/skill-path.ts";
 import { discoverRoot, resolveRoot } from "../../skills/store/skill-roots.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -42,7 +44,8 @@ function testsBelow(folder: string, depth: number): string[] {
     const path = join(folder, entry.name);
     // Linked folders are not entered: they may lead out of the project, or around in a circle.
     if (entry.isDirectory()) return isSearched(entry.name) && depth < maxDepth ? testsBelow(path, depth + 1) : [];
-    return entry.isFile() && testFile.test(entry.name) ? [path] : [];
+    const isTest = testFile.test(entry.name) || (entry.name === callsFileName && isSkillFolder(folder));
+    return entry.isFile() && isTest ? [path] : [];
   });
 }
 

@@ -30,7 +30,14 @@ const require = createRequire(import.meta.url);
 const configs = new PackageConfigs(({ message }) => process.stderr.write(`${message}\n`));
 const resolver = new ModuleResolver({ hosts: [], fallbacks: ["zod"] }, configs);
 
+/** The file of stored calls that is run as a test. A test that imports such a file gets its data. */
+let runCalls: string | undefined;
+
 export function resolve<Result>(specifier: string, context: HookContext, next: Next<Result>): Result | ResolvedModule {
+  if (context.parentURL === undefined && specifier.startsWith("file:") && specifier.endsWith("/calls.json")) {
+    runCalls = specifier;
+    return { url: specifier, format: "module", shortCircuit: true };
+  }
   // What this package imports by its own name, Node.js finds; looking it up here would call this hook again.
   if (context.parentURL?.startsWith(ownFiles) === true) return next(specifier, context);
   if (/^skillhost(?:\/|$)/.test(specifier)) return { url: pathToFileURL(require.resolve(specifier)).href, shortCircuit: true };
@@ -42,6 +49,7 @@ export function resolve<Result>(specifier: string, context: HookContext, next: N
 
 export function load<Result>(url: string, context: HookContext, next: Next<Result>): Result | LoadedSource {
   const file = localFile(url);
+  if (url === runCalls) return { format: "module", source: callTests, shortCircuit: true };
   if (file === undefined || !isCompiled(file)) return next(url, context);
   const text = readFileSync(file, "utf8");
   if (!isTypeScript(file) && !newSyntax.test(text)) return next(url, context);
@@ -63,6 +71,16 @@ function localFile(url: string | undefined): string | undefined {
 }
 
 const ownFiles = new URL("dist/", `${pathToFileURL(packageRoot).href}/`).href;
+
+// In one line: failures say where in the file their call stands, and no other line may look like it.
+const callTests = [
+  'import { after, test } from "node:test";',
+  'import { fileURLToPath } from "node:url";',
+  `import { openCallTests } from ${JSON.stringify(`${ownFiles}cli/test-run/stored-call-tests.js`)};`,
+  "const { tests, close } = await openCallTests(fileURLToPath(import.meta.url));",
+  "after(close);",
+  "for (const { name, run } of tests) test(name, run);",
+].join(" ");
 
 function resolveFrom(specifier: string, importer: string): string | undefined {
   try {

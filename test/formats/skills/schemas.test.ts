@@ -1,12 +1,19 @@
 import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
+import { parseStoredCalls } from "../../../src/formats/calls/stored-calls.ts";
 import { parseSkillManifest } from "../../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../../src/formats/skills/tool-json.ts";
 
 const schema = (name: string) => JSON.parse(readFileSync(new URL(`../../../schemas/${name}.schema.json`, import.meta.url), "utf8"));
-const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, schemas: [schema("skill"), schema("tool")] });
+const ajv = new Ajv({
+  strict: true,
+  strictRequired: false,
+  strictTypes: false,
+  schemas: [schema("skill"), schema("tool"), schema("calls")],
+});
 const isValidSkill = ajv.getSchema("skillhost/skill.schema.json")!;
+const isValidCalls = ajv.getSchema("skillhost/calls.schema.json")!;
 const isValidTool = ajv.getSchema("skillhost/tool.schema.json")!;
 
 // What a parser calls information (keys it does not know) an editor need not underline.
@@ -113,12 +120,44 @@ const skills: readonly [valid: boolean, skill: unknown][] = [
   [false, { name: "review", displayName: null }],
 ];
 
+const calls: readonly [valid: boolean, file: unknown][] = [
+  [true, { calls: {} }],
+  [true, { $schema: "x", calls: { a: { tool: "t" } } }],
+  [true, { calls: { a: { tool: "t", arguments: { b: 1 }, automatic: true, expect: {} } } }],
+  [
+    true,
+    { calls: { a: { tool: "t", expect: { ok: false, code: "failure", text: "", contains: ["x"], matches: "^a", structured: null } } } },
+  ],
+  [true, { calls: { a: { tool: "t", expect: { contains: "x", structured: [1], schema: { type: "string" } } } } }],
+  [false, {}],
+  [false, []],
+  [false, { calls: [] }],
+  [false, { call: {}, calls: {} }],
+  [false, { calls: { " ": { tool: "t" } } }],
+  [false, { calls: { [`a${"b".repeat(100)}`]: { tool: "t" } } }],
+  [false, { calls: { a: {} } }],
+  [false, { calls: { a: { tool: "" } } }],
+  [false, { calls: { a: { tool: "t", arguments: [] } } }],
+  [false, { calls: { a: { tool: "t", automatic: "yes" } } }],
+  [false, { calls: { a: { tool: "t", auto: true } } }],
+  [false, { calls: { a: { tool: "t", expect: { contain: "x" } } } }],
+  [false, { calls: { a: { tool: "t", expect: { contains: [""] } } } }],
+  [false, { calls: { a: { tool: "t", expect: { code: "fine" } } } }],
+  [false, { calls: { a: { tool: "t", expect: { matches: 1 } } } }],
+  [false, { calls: { a: { tool: "t", expect: { schema: true } } } }],
+];
+
 describe("the published schemas and the parsers agree", () => {
   test.each(tools)("%s: tool %j", (valid, tool) => {
     const { tool: read, diagnostics } = parseToolJson(JSON.stringify(tool), "t.json");
     expect(isClean(diagnostics) && read !== undefined).toBe(valid);
     expect(isValidTool(tool)).toBe(valid);
     expect(isValidSkill({ name: "review", tools: [tool] })).toBe(valid);
+  });
+
+  test.each(calls)("%s: calls %j", (valid, file) => {
+    expect(isClean(parseStoredCalls(JSON.stringify(file), "calls.json").diagnostics)).toBe(valid);
+    expect(isValidCalls(file)).toBe(valid);
   });
 
   test.each(skills)("%s: skill %j", (valid, skill) => {

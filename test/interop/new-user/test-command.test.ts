@@ -246,3 +246,103 @@ test(
   },
   patience(90_000),
 );
+
+const storedCalls = {
+  calls: {
+    "in Oslo": { tool: "measure", arguments: { city: "Oslo" }, automatic: true, expect: { structured: { celsius: 3 } } },
+    "too warm": { tool: "measure", arguments: { city: "Oslo" }, automatic: true, expect: { structured: { celsius: 20 } } },
+    "not allowed": { tool: "measure", arguments: { city: "Oslo" } },
+    misspelt: { tool: "measure", expect: { contain: "x" } },
+    gone: { tool: "mesure" },
+  },
+};
+
+test(
+  "test makes the stored calls of skills, and says of each failure why and where it stands",
+  async () => {
+    using place = workplace({
+      "skills/weather/SKILL.md": skillDocument("weather"),
+      "skills/weather/tools/measure.ts": tool,
+      "skills/weather/calls.json": JSON.stringify(storedCalls, null, 2),
+      // Not of the skill, but data of its own.
+      "skills/weather/data/calls.json": "{}",
+    });
+    const file = place.at("skills/weather/calls.json");
+    const json = await run(place, ["test", "--json"]);
+    expect(json).toMatchObject({ code: 1, stderr: "" });
+    expect(JSON.parse(json.stdout).data).toMatchObject({
+      files: [file],
+      counts: { tests: 5, passed: 1, failed: 3, skipped: 1 },
+      tests: [
+        { file, status: "failed", line: 36, message: expect.stringContaining('"contain" is not an expectation.') },
+        { file, name: "in Oslo", status: "passed" },
+        { file, name: "too warm", status: "failed", line: 15, column: 5, message: "celsius is 3, not 20." },
+        { file, name: "not allowed", status: "skipped" },
+        { file, name: "gone", status: "failed", line: 39, message: 'Tool "mesure" does not exist.\nOther tools of the skill: measure.' },
+      ],
+    });
+    place.write("skills/weather/calls.json", JSON.stringify({ calls: { "in Oslo": storedCalls.calls["in Oslo"] } }));
+    const spec = await run(place, ["test"]);
+    expect(spec).toMatchObject({ code: 0, stderr: "" });
+    expect(spec.stdout).toMatch(/✔ in Oslo \(.*\n1 test in 1 file: 1 passed \(\d+ ms\)\.\n$/s);
+  },
+  patience(60_000),
+);
+
+test(
+  "test --watch makes the stored calls of a skill again when its tool or the file of the calls is saved",
+  async () => {
+    using place = workplace({
+      "skills/weather/SKILL.md": skillDocument("weather"),
+      "skills/weather/tools/measure.ts": tool,
+      "skills/weather/calls.json": JSON.stringify({ calls: { "in Oslo": storedCalls.calls["in Oslo"] } }),
+    });
+    const child = start(place, ["test", "--watch", "--json"]);
+    const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+    const next = async (): Promise<object> => JSON.parse((await lines.next()).value);
+    expect(await next()).toMatchObject({ type: "tests", counts: { tests: 1, passed: 1 } });
+    place.write("skills/weather/tools/measure.ts", tool.replace("3 })", "4 })"));
+    expect(await next()).toMatchObject({ counts: { failed: 1 }, tests: [{ name: "in Oslo", message: "celsius is 4, not 3." }] });
+    place.write("skills/weather/calls.json", JSON.stringify({ calls: { warmer: { ...storedCalls.calls["in Oslo"], expect: {} } } }));
+    expect(await next()).toMatchObject({ counts: { passed: 1, failed: 0 }, tests: [{ name: "warmer" }] });
+    child.kill("SIGINT");
+    expect(await once(child, "close")).toEqual([0, null]);
+  },
+  patience(60_000),
+);
+
+test(
+  "test --record writes what stored calls fetch, if all passed, and calls that fetch nothing need no recording",
+  async () => {
+    vi.stubEnv("RATES_API_KEY", "a-key-that-stays-here");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const server = createServer((_request, response) => response.end("1.1"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/rate`;
+    const calls = (text: string): string =>
+      JSON.stringify({
+        calls: { today: { tool: "get_rate", automatic: true, expect: { text } }, plain: { tool: "plain", automatic: true } },
+      });
+    using place = workplace({
+      "skills/rates/SKILL.md": skillDocument("rates"),
+      "skills/rates/tools/rate.mjs": ratesTool(url),
+      "skills/rates/tools/plain.mjs": 'export default { name: "plain", description: "Answers.", handler: () => "plain" };',
+      "skills/rates/calls.json": calls("1.2"),
+    });
+    const recording = place.at("skills/rates/calls.recording.json");
+    expect((await run(place, ["test", "--record"])).stdout).toContain('The text differs at character 3: "1.1", not "1.2".');
+    expect(existsSync(recording)).toBe(false);
+    const unrecorded = await run(place, ["test", "--replay"]);
+    expect(unrecorded.stdout).toContain("calls.recording.json has no answer to this HTTP request:");
+    expect(unrecorded.stdout).toMatch(/2 tests in 1 file: 1 failed, 1 passed/);
+
+    place.write("skills/rates/calls.json", calls("1.1"));
+    expect(await run(place, ["test", "--record"])).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(recording, "utf8")).not.toContain("a-key-that-stays-here");
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    expect((await run(place, ["test"])).code).toBe(0);
+  },
+  patience(60_000),
+);
