@@ -13,6 +13,7 @@ const names = [
   "scale",
   "watch",
   "calls",
+  "inspector",
   "blocking",
   "assemble",
   "sessions",

@@ -243,7 +243,7 @@ export interface FeedRequests {
     readonly result: { readonly callId: string };
   };
   readonly cancel: { readonly params: { readonly callId: string }; readonly result: Record<never, never> };
-  /** Checks arguments as a call would. */
+  /** Checks arguments as a call would. A path is a JSON pointer (RFC 6901). */
   readonly validate: {
     readonly params: { readonly tool: string; readonly arguments: Json };
     readonly result: { readonly problems: readonly { readonly path: string; readonly message: string }[] };

@@ -76,7 +76,7 @@ export const feedMethods: FeedMethods = {
     async run({ tool, arguments: args }, { calls }) {
       const found = await calls.tool(required(tool, "tool"));
       const validated = await found.validate(args ?? {});
-      return { problems: validated.ok ? [] : validated.issues.map(({ path, message }) => ({ path, message })) };
+      return { problems: validated.ok ? [] : validated.issues.map(({ path, message }) => ({ path: toPointer(path), message })) };
     },
   },
   answer: {
@@ -176,6 +176,14 @@ function openSession(sessionId: string, { host }: FeedRequestParts): Session {
 
 function unknownSession(sessionId: string): HostError {
   return new HostError("SESSION_NOT_FOUND", `Session ${JSON.stringify(sessionId)} is not open.`);
+}
+
+/** `range.items[2]` or `["two words"].x` as a JSON pointer (RFC 6901). */
+function toPointer(path: string): string {
+  const parts = Array.from(path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g), ([, index, quoted, name]) =>
+    quoted === undefined ? (index ?? name!) : (JSON.parse(quoted) as string),
+  );
+  return parts.map((part) => `/${part.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
 /** `readFields` checks only the parameters that are there. */

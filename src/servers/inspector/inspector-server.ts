@@ -5,12 +5,13 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { isNestedTooDeep } from "../../base/json.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
 import { FeedReader, type ReadPosition } from "./feed-reader.ts";
-import type { MessageLog } from "./message-log.ts";
+import { type MessageLog, messageText } from "./message-log.ts";
 import { readPageFiles } from "./page-files.ts";
 import { ReaderGate } from "./reader-gate.ts";
 
 const maxBody = 8 * 1024 * 1024;
 const maxReaders = 32;
+const maxPolled = 5_000;
 const aliveMs = 5_000;
 
 /** What an inspector serves: a host, or the export of a session. */
@@ -92,7 +93,8 @@ async function route(parts: RouteParts): Promise<void> {
     response.setHeader("WWW-Authenticate", 'Bearer realm="skillhost inspector"');
     return refuse(response, 401, "INSPECTOR_TOKEN", "Open the address that skillhost printed: it contains the token.");
   }
-  if (isGet && url.pathname === "/feed") return read(parts, url);
+  if (isGet && url.pathname === "/session") return send(response, {});
+  if (isGet && url.pathname === "/feed") return url.searchParams.get("poll") === null ? read(parts, url) : poll(parts, url);
   if (isGet && url.pathname.startsWith("/blob/")) return sendBlob(source.blob(url.pathname.slice("/blob/".length)), response);
   if (request.method === "POST" && url.pathname === "/request")
     return send(response, { result: await source.answer(await readBody(request)) });
@@ -128,6 +130,16 @@ function read({ request, response, source, readers }: RouteParts, url: URL): voi
     source.log.isRead = readers.size > 0;
   });
   reader.start(positionOf(url, request.headers["last-event-id"]));
+}
+
+/** One answer instead of a stream, for readers behind a proxy that holds streams back. They ask again with the position of the last message. */
+function poll({ response, source }: RouteParts, url: URL): void {
+  const position = positionOf(url, undefined);
+  const { log } = source;
+  const missed = position?.feed === log.feedId ? log.after(position.seq, maxPolled) : undefined;
+  const texts = missed?.map(({ text: message }) => message) ?? [messageText("snapshot", log.last, Date.now(), source.snapshot())];
+  const body = `{"messages":[${texts.join(",")}]}`;
+  response.writeHead(200, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) }).end(body);
 }
 
 /** By the parameters, or by what an `EventSource` sends when it reconnects by itself. */

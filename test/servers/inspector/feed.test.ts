@@ -1,11 +1,12 @@
 import { rmSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { scriptedModel } from "../../../src/models/scripted-model.ts";
+import type { FeedMessage } from "../../../src/servers/inspector/feed-messages.ts";
 import { serveInspector } from "../../../src/servers/inspector/serve-inspector.ts";
 import { approveAll } from "../../../src/tools/tool.ts";
 import { serverNamed } from "../../host/servers-kit.ts";
 import { put, skillMd } from "../../skills/kit.ts";
-import { type InspectedHost, openInspected, TestReader } from "./inspector-kit.ts";
+import { type InspectedHost, type Message, openInspected, TestReader } from "./inspector-kit.ts";
 
 const toolModule = (name: string, body: string, more = ""): string => `import { defineTool } from "skillhost";
 export default defineTool("${name}", { description: "Says it.", annotations: { readOnlyHint: true }, ${more}
@@ -104,6 +105,21 @@ describe("the snapshot and what follows it", () => {
     const other = inspected.read(`?feed=another&since=${seq}`);
     expect((await other.next("snapshot")).calls).toMatchObject([{ tool: "forecast", state: "completed" }]);
     expect((await inspected.read(`?feed=${feed}&since=99999999`).next("snapshot")).feed).toBe(feed);
+  });
+
+  test("a reader can ask for messages instead of following a stream", async () => {
+    const inspected = await openInspected(weather);
+    const { port, token } = inspected.inspector;
+    const poll = async (query: string): Promise<readonly FeedMessage[]> => {
+      const response = await fetch(`http://127.0.0.1:${port}/feed?poll=1${query}`, { headers: { Authorization: `Bearer ${token}` } });
+      return ((await response.json()) as { readonly messages: readonly FeedMessage[] }).messages;
+    };
+    const [snapshot] = (await poll("")) as readonly [Message<"snapshot">];
+    expect(snapshot.type).toBe("snapshot");
+    expect(await poll(`&feed=${snapshot.feed}&since=${snapshot.seq}`)).toEqual([]);
+    const session = await inspected.host.createSession({ sessionId: "polled" });
+    const missed = await poll(`&feed=${snapshot.feed}&since=${snapshot.seq}`);
+    expect(missed[0]).toMatchObject({ type: "session", seq: snapshot.seq + 1, session: { id: session.id } });
   });
 
   test("calls that run on an old generation are counted until they end", async () => {
@@ -233,7 +249,7 @@ describe("calls", () => {
       logs: ["info a line"],
       result: { ok: true, code: "success" },
     });
-    expect(await inspected.request("validate", { tool: "work", arguments: { city: 5 } })).toMatchObject({ problems: [{ path: "city" }] });
+    expect(await inspected.request("validate", { tool: "work", arguments: { city: 5 } })).toMatchObject({ problems: [{ path: "/city" }] });
     expect(await inspected.request("validate", { tool: "work", arguments: { city: "x" } })).toEqual({ problems: [] });
     await expect(inspected.request("validate", { tool: "nothing", arguments: {} })).rejects.toThrow("TOOL_UNKNOWN");
   });
