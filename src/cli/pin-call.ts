@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Json } from "../base/json.ts";
 import { callNameFault, callsFileName } from "../formats/calls/stored-calls.ts";
 import type { Host } from "../host/host.ts";
+import { findCallPlace } from "../host/stored-calls/call-place.ts";
 import { saveStoredCall } from "../host/stored-calls/edit-call-file.ts";
 import type { ListedTool } from "../session/session.ts";
 import { CliError } from "./cli-error.ts";
@@ -14,24 +15,14 @@ export interface PinPlace {
   readonly folder: string;
 }
 
-/**
- * Finds where a call is stored, before it is made. Calls are stored with the skill that their tool belongs to.
- * @throws CliError `PIN_NAME`, `PIN_PLACE`
- */
+/** Finds where a call is stored, before it is made. @throws CliError `PIN_NAME`, `PIN_PLACE` */
 export function findPinPlace(host: Host, name: string, { source, namespacedName, name: toolName }: ListedTool): PinPlace {
   const fault = callNameFault(name);
   if (fault !== undefined) throw new CliError("PIN_NAME", `${fault} Nothing was called.`, 2);
-  const skill = source.kind === "skill" ? host.skills.find((each) => each.name === source.name && each.state === "active") : undefined;
-  if (skill === undefined) {
-    const message = `Calls are stored with a skill, and tool "${toolName}" is of ${source.kind} "${source.name}". Nothing was called.`;
-    throw new CliError("PIN_PLACE", message, 2);
-  }
-  if (skill.package !== undefined) {
-    const message = `Skill "${skill.name}" is of package ${skill.package.name}, whose files are replaced with its next version. Nothing was called.`;
-    throw new CliError("PIN_PLACE", message, 2);
-  }
-  const prefix = `${skill.name}/`;
-  return { name, folder: skill.folder, tool: namespacedName?.startsWith(prefix) ? namespacedName.slice(prefix.length) : toolName };
+  const place = findCallPlace(host, { name: toolName, kind: source.kind, source: source.name });
+  if ("fault" in place) throw new CliError("PIN_PLACE", `${place.fault} Nothing was called.`, 2);
+  const prefix = `${place.skill.name}/`;
+  return { name, folder: place.skill.folder, tool: namespacedName?.startsWith(prefix) ? namespacedName.slice(prefix.length) : toolName };
 }
 
 /** Stores the call. One with its name keeps its expectations. Returns the path of the file. @throws HostError as `saveStoredCall` */

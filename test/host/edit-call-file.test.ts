@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseStoredCalls } from "../../src/formats/calls/stored-calls.ts";
-import { saveStoredCall } from "../../src/host/stored-calls/edit-call-file.ts";
+import { removeStoredCall, saveStoredCall } from "../../src/host/stored-calls/edit-call-file.ts";
 import { takeFileLock } from "../../src/io/file-lock.ts";
 
 const { signal } = new AbortController();
@@ -31,12 +31,14 @@ test("twenty writers at once lose no call, and leave only the file", async () =>
   expect(readdirSync(file.inside)).toEqual(["calls.json"]);
 });
 
-test("a call that is added leaves the rest of the file as it was", async () => {
+test("a call that is added and removed leaves the file as it was", async () => {
   const text = '{\n\t"$schema": "x",\n\t"calls": {\n\t\t"b": { "tool": "t", "note": 1 },\n\t\t"a": { "tool": "t" }\n\t}\n}\n';
   using file = folder(text);
   await saveStoredCall(file, call("c"), running);
   expect(file.names()).toEqual(["b", "a", "c"]);
-  expect(file.read().startsWith(text.slice(0, text.indexOf("\n\t}")))).toBe(true);
+  expect(await removeStoredCall(file, "c", running)).toBe(true);
+  expect(file.read()).toBe(text);
+  expect(await removeStoredCall(file, "c", running)).toBe(false);
 });
 
 test("a changed call keeps its place and its unknown members, and loses an expectation that is gone", async () => {

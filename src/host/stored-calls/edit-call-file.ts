@@ -39,6 +39,16 @@ export async function saveStoredCall(file: CallFile, call: StoredCall, { signal,
   });
 }
 
+/** Removes a stored call. Returns false if there is none with this name. @throws HostError as `saveStoredCall`. */
+export async function removeStoredCall(file: CallFile, name: string, { signal }: Pick<SaveOptions, "signal">): Promise<boolean> {
+  let isFound = false;
+  await editFile(file, signal, (text, calls) => {
+    isFound = Object.hasOwn(calls, name);
+    return isFound ? editJson(text, ["calls", name], undefined) : text;
+  });
+  return isFound;
+}
+
 /** In the order of a new entry; undefined removes the member of an existing one. */
 function membersOf({ tool, arguments: args, expect, isAutomatic }: StoredCall): Readonly<Record<string, unknown>> {
   return { tool, arguments: args, expect, automatic: isAutomatic ? true : undefined };

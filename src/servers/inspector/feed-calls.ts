@@ -3,7 +3,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
-import type { CallResult, Progress, Tool } from "../../tools/tool.ts";
+import type { Progress, Tool, ToolResult } from "../../tools/tool.ts";
 import { toFeedJson, toFeedRecord } from "./feed-json.ts";
 import type { FeedCall, FeedResult } from "./feed-messages.ts";
 import type { WatchedHost } from "./watched-host.ts";
@@ -28,10 +28,10 @@ export class FeedCalls implements AsyncDisposable {
    * Begins a call, in a session or in one of the inspector's own. Its state follows as messages.
    * @throws HostError `INSPECTOR_BUSY`, `SESSION_NOT_FOUND`
    */
-  async begin(tool: string, args: Json, sessionId?: string): Promise<string> {
+  async begin(tool: string, args: Json, sessionId?: string): Promise<{ readonly callId: string; readonly ended: Promise<FeedCall> }> {
     if (this.#running.size >= maxRunning)
       throw new HostError("INSPECTOR_BUSY", `${maxRunning} calls are running. Cancel some of them first.`);
-    const session = sessionId === undefined ? await this.#own() : this.#find(sessionId);
+    const session = sessionId === undefined ? await this.session() : this.#find(sessionId);
     const { name = tool } = this.#watched.catalog.find(tool) ?? {};
     const id = randomUUID();
     const controller = new AbortController();
@@ -45,13 +45,13 @@ export class FeedCalls implements AsyncDisposable {
       logs: [],
     };
     this.#watched.showCall(shown);
-    void this.#run({ session, name, args, controller, shown }).finally(() => this.#running.delete(id));
-    return id;
+    const ended = this.#run({ session, name, args, controller, shown }).finally(() => this.#running.delete(id));
+    return { callId: id, ended };
   }
 
   /** A tool as the inspector's own session would call it. @throws HostError `TOOL_UNKNOWN` */
   async tool(idOrName: string): Promise<Tool> {
-    const session = await this.#own();
+    const session = await this.session();
     await session.ready();
     const { name = idOrName } = this.#watched.catalog.find(idOrName) ?? {};
     const tool = session.catalog.executables.get(name);
@@ -72,7 +72,8 @@ export class FeedCalls implements AsyncDisposable {
     await session?.disconnect();
   }
 
-  async #run({ session, name, args, controller, shown }: RunParts): Promise<void> {
+  /** Never rejects: whatever goes wrong is the result. */
+  async #run({ session, name, args, controller, shown }: RunParts): Promise<FeedCall> {
     const { blobs } = this.#watched;
     const started = performance.now();
     let call = shown;
@@ -97,6 +98,7 @@ export class FeedCalls implements AsyncDisposable {
       const failed = { ok: false, code: error instanceof HostError ? error.code : "failure", text: message, content: [] };
       show({ state: "completed", durationMs: performance.now() - started, result: failed });
     }
+    return call;
   }
 
   #find(sessionId: string): Session {
@@ -105,8 +107,8 @@ export class FeedCalls implements AsyncDisposable {
     return found.session;
   }
 
-  /** One session for all calls, so that an approval for the session holds for later ones. */
-  async #own(): Promise<Session> {
+  /** The inspector's own session: one for all calls, so that an approval for the session holds for later ones. */
+  async session(): Promise<Session> {
     const known = await this.#session?.catch(() => undefined);
     if (known?.isOpen === true) return known;
     // Long results are shown whole.
@@ -124,11 +126,11 @@ interface RunParts {
   readonly shown: FeedCall;
 }
 
-function toFeedResult(result: CallResult, { blobs }: Pick<WatchedHost, "blobs">): FeedResult {
-  const { ok, resultType, textResultForLlm, structuredContent, contents, binaryResultsForLlm, error } = result;
+export function toFeedResult(result: ToolResult, { blobs }: Pick<WatchedHost, "blobs">): FeedResult {
+  const { resultType, textResultForLlm, structuredContent, contents, binaryResultsForLlm, error } = result;
   const content = contents ?? binaryResultsForLlm ?? [];
   return {
-    ok,
+    ok: resultType === "success",
     code: resultType,
     text: toFeedJson(textResultForLlm, blobs) as FeedResult["text"],
     ...(structuredContent !== undefined && { structured: toFeedJson(structuredContent, blobs) as Json }),

@@ -9,7 +9,8 @@ const maxDepth = 64;
 /** The values of one message. Those after it are left out. */
 const maxValues = 50_000;
 
-const redacted = "[redacted]";
+/** Stands for a value that is secret. */
+export const redacted = "[redacted]";
 
 /**
  * Makes data of tools, models and servers fit for a message: secrets are replaced, long texts become blobs, and depth and number of values

@@ -45,8 +45,8 @@ export interface FeedData {
   readonly "server.removed": { readonly name: string };
   /** A message between the host and an MCP server. */
   readonly traffic: { readonly traffic: FeedTraffic };
-  /** The stored calls of the project, whole. */
-  readonly pins: { readonly pins: readonly FeedPin[]; readonly file: string; readonly problem?: string };
+  /** The stored calls of all skills, whole. `file`: they are all in this one. `problem`: what is wrong with files, a line each. */
+  readonly pins: { readonly pins: readonly FeedPin[]; readonly file?: string; readonly problem?: string };
   /** A stored call has been run again. */
   readonly "pin.run": { readonly pinId: string; readonly run: FeedPinRun };
   /** Messages were left out because the reader or this connection could not keep up. */
@@ -78,6 +78,7 @@ export interface FeedSnapshot {
   readonly servers: readonly FeedServer[];
   readonly pins: readonly FeedPin[];
   readonly pinFile?: string;
+  readonly pinProblem?: string;
   /** The last loads, the newest last. */
   readonly reloads: readonly FeedReload[];
   /** The last calls that readers of the feed began, the newest last. */
@@ -204,22 +205,28 @@ export interface FeedTraffic {
   readonly message: Json;
 }
 
-/** A call that is stored with the project and run again after each save. */
+/** A call that is stored with a skill and made again after each save that changes its tool. */
 export interface FeedPin {
   readonly id: string;
+  /** Unique among the stored calls of its skill. */
   readonly name: string;
+  readonly skill: string;
+  /** The name of the tool in its skill. */
   readonly tool: string;
   readonly arguments: Json;
-  /** Whether it runs again by itself. Only tools that read only, or those that the user marked, do. */
+  /** Whether the user allows that it is made by itself although its tool does not claim to read only. */
   readonly isAutomatic: boolean;
+  /** As `expect` in the file. */
   readonly expect?: Json;
+  readonly file: string;
   readonly lastRun?: FeedPinRun;
 }
 
 export interface FeedPinRun {
   readonly at: number;
   readonly durationMs: number;
-  readonly result: FeedResult;
+  /** Absent: it was not made. */
+  readonly result?: FeedResult;
   readonly outcome: "passed" | "failed" | "changed" | "same" | "first" | "skipped";
   /** Why it failed or was skipped, one line each. */
   readonly reasons: readonly string[];
@@ -237,10 +244,10 @@ export interface FeedPinRun {
  * `{"error": {"code", "message"}}` with a status of 4xx or 5xx.
  */
 export interface FeedRequests {
-  /** Begins a call. Its state follows as `call` messages. */
+  /** Begins a call. Its state follows as `call` messages. With `wait` the answer comes when it has ended, with its state. */
   readonly call: {
-    readonly params: { readonly tool: string; readonly arguments: Json; readonly sessionId?: string };
-    readonly result: { readonly callId: string };
+    readonly params: { readonly tool: string; readonly arguments: Json; readonly sessionId?: string; readonly wait?: boolean };
+    readonly result: { readonly callId: string; readonly call?: FeedCall };
   };
   readonly cancel: { readonly params: { readonly callId: string }; readonly result: Record<never, never> };
   /** Checks arguments as a call would. A path is a JSON pointer (RFC 6901). */
@@ -284,16 +291,23 @@ export interface FeedRequests {
     readonly params: { readonly server?: string; readonly skill?: string; readonly tool?: string };
     readonly result: { readonly count: number };
   };
+  /**
+   * Stores a call with the skill of its tool: `tool` is the id or name of a tool, or that of the stored call `id`, which is changed. Secrets and
+   * long texts that were not shown stay as they are in the file.
+   */
   readonly "pin.save": {
-    readonly params: { readonly pin: Omit<FeedPin, "id" | "lastRun"> & { readonly id?: string } };
+    readonly params: { readonly pin: Omit<FeedPin, "id" | "skill" | "file" | "lastRun"> & { readonly id?: string } };
     readonly result: { readonly pinId: string };
   };
   readonly "pin.remove": { readonly params: { readonly pinId: string }; readonly result: Record<never, never> };
   readonly "pin.run": { readonly params: { readonly pinId: string }; readonly result: FeedPinRun };
-  /** A call as a command line, and as a test for `skillhost/testing`. */
+  /**
+   * A call as commands of `skillhost` for a POSIX shell and for PowerShell, as a `curl` command, and as a test for `skillhost/testing`, which
+   * only tools of skills have. The `curl` command reads the token from the variable `SKILLHOST_INSPECTOR_TOKEN`.
+   */
   readonly exportCall: {
     readonly params: { readonly tool: string; readonly arguments: Json };
-    readonly result: { readonly command: string; readonly curl: string; readonly test: string };
+    readonly result: { readonly command: string; readonly powershell: string; readonly curl: string; readonly test?: string };
   };
 }
 

@@ -1,6 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import { isRecord, type Json } from "../../base/json.ts";
-import { type FieldReaders, mustBe, readFields, readRecord, readText } from "../../base/read-fields.ts";
+import { type FieldReaders, fieldsReader, mustBe, readFields, readFlag, readRecord, readText } from "../../base/read-fields.ts";
 import type { Host } from "../../host/host.ts";
 import type { ProviderOptions } from "../../models/provider.ts";
 import { type ScriptedMessage, scriptedModel } from "../../models/scripted-model.ts";
@@ -9,6 +9,7 @@ import { redactSecrets } from "./blob-store.ts";
 import type { FeedCalls } from "./feed-calls.ts";
 import { toFeedJson } from "./feed-json.ts";
 import type { FeedRequests } from "./feed-messages.ts";
+import { exportCall, type FeedPins } from "./feed-pins.ts";
 import { modelView } from "./model-view.ts";
 import type { WatchedHost } from "./watched-host.ts";
 import { inspectorClient } from "./watched-session.ts";
@@ -27,6 +28,9 @@ export interface FeedRequestParts {
   readonly host: Host;
   readonly watched: WatchedHost;
   readonly calls: FeedCalls;
+  readonly pins: FeedPins;
+  /** The address of the request door. */
+  readonly url: string;
 }
 
 export type FeedMethods = { readonly [M in FeedMethod]?: MethodRow<M> };
@@ -58,9 +62,10 @@ const done = {} as const;
 
 export const feedMethods: FeedMethods = {
   call: {
-    reads: { tool: readText, arguments: readRecord, sessionId: readText },
-    async run({ tool, arguments: args, sessionId }, { calls }) {
-      return { callId: await calls.begin(required(tool, "tool"), args ?? {}, sessionId) };
+    reads: { tool: readText, arguments: readRecord, sessionId: readText, wait: readFlag },
+    async run({ tool, arguments: args, sessionId, wait }, { calls }) {
+      const { callId, ended } = await calls.begin(required(tool, "tool"), args ?? {}, sessionId);
+      return { callId, ...(wait === true && { call: await ended }) };
     },
   },
   cancel: {
@@ -158,6 +163,26 @@ export const feedMethods: FeedMethods = {
       return done;
     },
   },
+  "pin.save": {
+    reads: { pin: readPin },
+    run: ({ pin }, { pins }) => pins.save(required(pin, "pin")),
+  },
+  "pin.remove": {
+    reads: { pinId: readText },
+    async run({ pinId }, { pins }) {
+      await pins.remove(required(pinId, "pinId"));
+      return done;
+    },
+  },
+  "pin.run": {
+    reads: { pinId: readText },
+    run: ({ pinId }, { pins }) => pins.run(required(pinId, "pinId")),
+  },
+  exportCall: {
+    reads: { tool: readText, arguments: readRecord },
+    onlyReads: true,
+    run: ({ tool, arguments: args }, { watched, url }) => exportCall(required(tool, "tool"), args ?? {}, { watched, url }),
+  },
   approve: {
     reads: { server: readText, skill: readText, tool: readText },
     async run({ server, skill, tool }, { host }) {
@@ -187,9 +212,24 @@ function toPointer(path: string): string {
 }
 
 /** `readFields` checks only the parameters that are there. */
-function required(value: string | undefined, name: string): string {
+function required<T>(value: T | undefined, name: string): T {
   if (value === undefined) throw new HostError("INSPECTOR_PARAMS", `The parameter "${name}" is missing.`);
   return value;
+}
+
+const pinReaders: FieldReaders<FeedRequests["pin.save"]["params"]["pin"]> = {
+  id: readText,
+  name: readText,
+  tool: readText,
+  arguments: readRecord,
+  isAutomatic: readFlag,
+  expect: readRecord,
+};
+
+function readPin(value: unknown, path: string): FeedRequests["pin.save"]["params"]["pin"] {
+  const pin = fieldsReader(pinReaders)(value, path);
+  const { arguments: args = {}, isAutomatic = false } = pin;
+  return { ...pin, name: required(pin.name, `${path}.name`), tool: required(pin.tool, `${path}.tool`), arguments: args, isAutomatic };
 }
 
 function readScript(value: unknown, path: string): readonly (string | Json)[] {

@@ -1,6 +1,7 @@
 import { type FieldReaders, mustBe, readFields, readFlag } from "../../base/read-fields.ts";
 import type { Host } from "../../host/host.ts";
 import { FeedCalls } from "./feed-calls.ts";
+import { FeedPins } from "./feed-pins.ts";
 import { answerRequest, feedMethods } from "./feed-requests.ts";
 import { type Inspector, serveFeed } from "./inspector-server.ts";
 import { WatchedHost } from "./watched-host.ts";
@@ -29,27 +30,34 @@ export interface InspectorOptions {
 export async function serveInspector(host: Host, options: InspectorOptions = {}): Promise<Inspector> {
   const { port = 0, readOnly = false } = readFields(options, "inspector options", "INSPECTOR_OPTIONS", readers);
   const open: Disposable[] = [];
-  let calls: FeedCalls | undefined;
+  const closing: AsyncDisposable[] = [];
+  let url = "";
   const inspector = await serveFeed((onAppended) => {
     const watched = new WatchedHost(host, { isReadOnly: readOnly, onAppended });
-    const ofHost = new FeedCalls(host, watched);
+    const calls = new FeedCalls(host, watched);
+    const pins = new FeedPins(host, watched, { isReadOnly: readOnly, session: () => calls.session() });
     open.push(watched);
-    calls = ofHost;
+    closing.push(pins, calls);
     return {
       log: watched.log,
-      snapshot: () => watched.snapshot(),
-      answer: (request) => answerRequest(request, feedMethods, { host, watched, calls: ofHost, isReadOnly: readOnly }),
+      snapshot() {
+        pins.begin();
+        return watched.snapshot();
+      },
+      answer: (request) => answerRequest(request, feedMethods, { host, watched, calls, pins, url, isReadOnly: readOnly }),
       blob: (id) => watched.blobs.read(id),
     };
   }, port).catch((error: unknown) => {
+    for (const each of closing) void each[Symbol.asyncDispose]();
     for (const each of open) each[Symbol.dispose]();
     throw error;
   });
+  url = `http://127.0.0.1:${inspector.port}/request`;
   return {
     ...inspector,
     async [Symbol.asyncDispose]() {
       await inspector[Symbol.asyncDispose]();
-      await calls?.[Symbol.asyncDispose]();
+      for (const each of closing) await each[Symbol.asyncDispose]();
       for (const each of open) each[Symbol.dispose]();
     },
   };

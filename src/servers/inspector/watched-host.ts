@@ -8,7 +8,15 @@ import type { SkillsChange } from "../../skills/skill.ts";
 import { BlobStore } from "./blob-store.ts";
 import { withCodeFrame } from "./code-frame.ts";
 import { toFeedJson, toFeedRecord } from "./feed-json.ts";
-import { type FeedCall, type FeedDiagnostic, type FeedReload, type FeedSnapshot, feedVersion } from "./feed-messages.ts";
+import {
+  type FeedCall,
+  type FeedDiagnostic,
+  type FeedPin,
+  type FeedPinRun,
+  type FeedReload,
+  type FeedSnapshot,
+  feedVersion,
+} from "./feed-messages.ts";
 import { type LoggedMessage, MessageLog } from "./message-log.ts";
 import { WatchedCatalog } from "./watched-catalog.ts";
 import { WatchedSession } from "./watched-session.ts";
@@ -33,6 +41,7 @@ export class WatchedHost implements Disposable {
   readonly #sessions = new Map<string, WatchedSession>();
   readonly #listening: readonly Disposable[];
   readonly #calls = new Map<string, FeedCall>();
+  #pins: Pick<FeedSnapshot, "pins" | "pinFile" | "pinProblem"> = { pins: [] };
   #reloads: readonly FeedReload[] = [];
   #reloadCount = 0;
   #trafficCount = 0;
@@ -86,7 +95,7 @@ export class WatchedHost implements Disposable {
       sessions: sessions.map(({ info }) => info),
       asks: sessions.flatMap(({ asks }) => asks),
       servers: host.listServers().map((server) => toFeedRecord(server, this.blobs) as unknown as ServerInfo),
-      pins: [],
+      ...this.#pins,
       reloads: this.#reloads,
       calls: [...this.#calls.values()],
     };
@@ -106,6 +115,27 @@ export class WatchedHost implements Disposable {
       if (state !== "running") this.#calls.delete(id);
     }
     this.log.append("call", () => ({ call }));
+  }
+
+  /** Announces the stored calls, if they are not those that were announced last. */
+  showPins(pins: readonly FeedPin[], problem: string | undefined): void {
+    const files = new Set(pins.map(({ file }) => file));
+    const file = files.size === 1 ? pins[0]?.file : undefined;
+    const shown = { pins, ...(file !== undefined && { pinFile: file }), ...(problem !== undefined && { pinProblem: problem }) };
+    if (JSON.stringify(shown) === JSON.stringify(this.#pins)) return;
+    this.#pins = shown;
+    this.log.append("pins", () => ({ pins, ...(file !== undefined && { file }), ...(problem !== undefined && { problem }) }));
+  }
+
+  /** Announces that a stored call was made. */
+  showPinRun(pinId: string, run: FeedPinRun): void {
+    this.#pins = { ...this.#pins, pins: this.#pins.pins.map((pin) => (pin.id === pinId ? { ...pin, lastRun: run } : pin)) };
+    this.log.append("pin.run", () => ({ pinId, run }));
+  }
+
+  /** The number of the last load; undefined before the first one. */
+  get lastReload(): number | undefined {
+    return this.#reloadCount === 0 ? undefined : this.#reloadCount;
   }
 
   [Symbol.dispose](): void {

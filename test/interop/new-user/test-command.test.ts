@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { toCallTest } from "../../../src/formats/calls/export-call.ts";
 import { buildPackage } from "../../built-package.ts";
 import { type CliRun, skillDocument, type Workplace, workplace } from "../../cli/run-cli.ts";
 import { patience } from "../../slowness.ts";
@@ -346,3 +347,27 @@ test(
   },
   patience(60_000),
 );
+
+test("a call that was exported as a test runs as one, with arguments of every kind", async () => {
+  const args = JSON.parse('{"text":"it\'s \\"${x}\\" `y` \\\\ \\u2028","list":[1,{"a":null}],"__proto__":{"b":true}}');
+  const echo = (
+    expected: object,
+  ): string => `export default { name: "echo", description: "Compares.", parameters: { type: "object", additionalProperties: true },
+  handler: (args) => { if (JSON.stringify(args) !== ${JSON.stringify(JSON.stringify(expected))}) throw new Error("Others: " + JSON.stringify(args)); return "equal"; } };`;
+  using place = workplace({
+    "skills/weather/SKILL.md": skillDocument("weather"),
+    "skills/weather/tools/measure.ts": tool,
+    "skills/weather/tools/echo.mjs": echo(args),
+    "skills/weather/test/measure.test.mjs": toCallTest("measure", { city: "Oslo" }),
+    "skills/weather/test/echo.test.ts": toCallTest("echo", args),
+    "skills/weather/test/wrong.test.mjs": toCallTest("measure", { city: 5 }),
+  });
+  const { code, stdout } = await run(place, ["test", "--json"]);
+  expect(code).toBe(1);
+  const { tests } = JSON.parse(stdout).data as { readonly tests: readonly { readonly name: string; readonly message?: string }[] };
+  expect(tests).toMatchObject([
+    { name: "calls echo", status: "passed" },
+    { name: "calls measure", status: "passed" },
+    { name: "calls measure", status: "failed", message: expect.stringContaining("expected string, received number") },
+  ]);
+});
