@@ -32,6 +32,25 @@ test("check --run loads the modules of a trusted folder, and reports errors that
   expect(run.stdout).not.toContain("--run");
 });
 
+test("check reports the faults of stored calls with their lines, and calls of tools that do not exist", async () => {
+  const files = { "skills/a/SKILL.md": skillDocument("a"), "skills/a/tools/hello.ts": toolModule("hello", "Hello") };
+  const calls = {
+    fine: { tool: "hello" },
+    misspelt: { tool: "hallo" },
+    ofServer: { tool: "notes/add" },
+    faulty: { tool: "hello", expect: { contain: "x" } },
+  };
+  using place = workplace({ ...files, "skills/a/calls.json": JSON.stringify({ calls }, null, 1) });
+  const { code, stdout } = await runCli(["check"], { cwd: place.path });
+  expect(code).toBe(1);
+  expect(stdout.split("\n").filter((line) => line.includes("calls.json"))).toEqual([
+    expect.stringContaining('skills/a/calls.json:15:5 error CALL_EXPECTATION "contain" is not an expectation.'),
+    'skills/a/calls.json:6:3 warning CALL_TOOL_UNKNOWN Stored call "misspelt": skill "a" has no tool "hallo".',
+  ]);
+  place.write("skills/a/calls.json", JSON.stringify({ calls: { fine: { tool: "hello" } } }));
+  expect((await runCli(["check", "--strict"], { cwd: place.path })).code).toBe(0);
+});
+
 test("check explains how Python files become tools, and that it did not run them", async () => {
   using place = workplace({
     "skills/a/skill.json": '{ "name": "a", "description": "Counts words. Use it for texts." }',

@@ -118,31 +118,84 @@ test("a call whose tool does not exist fails and says so, also when its expectat
   expect(outcomes(await runAll(runner, [call("two", { expect: { text: "third" } })]))).toEqual([["two", "failed"]]);
 });
 
-test("a newer run cancels the one before it, whose call is made again", async () => {
+/** A tool whose first call waits until it is cancelled or released. */
+const gate = `async (_args, { signal }) => {
+  const { storedCall } = globalThis;
+  if (storedCall === undefined) return "done";
+  storedCall.count++;
+  await new Promise((resolve) => { signal.addEventListener("abort", resolve); storedCall.release = resolve; storedCall.started(); });
+  return "released";
+}`;
+
+interface Gate {
+  count: number;
+  started(): void;
+  release?(): void;
+}
+
+function openGate(): { readonly started: Promise<void>; readonly state: Gate; [Symbol.dispose](): void } {
+  const place = globalThis as { storedCall?: Gate };
+  const state: Gate = { count: 0, started: () => {} };
+  const started = new Promise<void>((resolve) => {
+    state.started = resolve;
+  });
+  place.storedCall = state;
+  return { started, state, [Symbol.dispose]: () => delete place.storedCall };
+}
+
+test("a newer run cancels a call whose tool has changed, and it is made again", async () => {
   using skill = twoTools();
-  const gate =
-    'async (_args, { signal }) => { globalThis.storedCallStarted?.(); if (globalThis.storedCallStarted) await new Promise((resolve) => signal.addEventListener("abort", resolve)); return "done"; }';
   skill.write("tools/one.mjs", tool("one", gate));
   await using kit = await createTestHost({ skillDirectories: [skill.root], watch: false });
   const runner = new StoredCallRunner(kit.session);
-  const state = globalThis as { storedCallStarted?: (() => void) | undefined };
   const older: StoredCallRun[] = [];
-  try {
-    let first: Promise<boolean> | undefined;
-    await new Promise<void>((started) => {
-      state.storedCallStarted = started;
-      first = runner.runChanged([call("one"), call("two")], signal, (run) => older.push(run));
-    });
-    delete state.storedCallStarted;
-    expect(outcomes(await runAll(runner, [call("one"), call("two")]))).toEqual([
-      ["one", "first"],
-      ["two", "first"],
-    ]);
-    expect(await first).toBe(false);
-    expect(older).toEqual([]);
-  } finally {
-    delete state.storedCallStarted;
-  }
+  using opened = openGate();
+  const first = runner.runChanged([call("one"), call("two")], signal, (run) => older.push(run));
+  await opened.started;
+  skill.write("tools/one.mjs", tool("one", '() => "new"'));
+  await kit.host.reload();
+  const runs = await runAll(runner, [call("one"), call("two")]);
+  expect(runs.map((run) => [run.call.name, run.outcome, run.result?.textResultForLlm])).toEqual([
+    ["one", "first", "new"],
+    ["two", "first", "second"],
+  ]);
+  expect(await first).toBe(false);
+  expect(older).toEqual([]);
+});
+
+test("a newer run leaves a call alone that is being made and has not changed, and makes the rest", async () => {
+  using skill = twoTools();
+  skill.write("tools/one.mjs", tool("one", gate));
+  await using kit = await createTestHost({ skillDirectories: [skill.root], watch: false });
+  const runner = new StoredCallRunner(kit.session);
+  const older: StoredCallRun[] = [];
+  using opened = openGate();
+  const first = runner.runChanged([call("one"), call("two")], signal, (run) => older.push(run));
+  await opened.started;
+  skill.write("tools/two.mjs", tool("two", '() => "new"'));
+  await kit.host.reload();
+  const newer = runAll(runner, [call("one"), call("two")]);
+  opened.state.release?.();
+  expect(outcomes(await newer)).toEqual([["two", "first"]]);
+  expect(await first).toBe(false);
+  expect(older.map((run) => run.result?.textResultForLlm)).toEqual(["released"]);
+  expect(opened.state.count).toBe(1);
+});
+
+test("a call that was removed is cancelled, and a run ends with its signal while it waits", async () => {
+  using skill = twoTools();
+  skill.write("tools/one.mjs", tool("one", gate));
+  await using kit = await createTestHost({ skillDirectories: [skill.root], watch: false });
+  const runner = new StoredCallRunner(kit.session);
+  using opened = openGate();
+  const first = runner.runChanged([call("one")], signal, () => {});
+  await opened.started;
+  const stop = new AbortController();
+  const waiting = runner.runChanged([call("one")], stop.signal, () => {});
+  stop.abort(new Error("stopped"));
+  expect(await waiting).toBe(false);
+  expect(await runAll(runner, [])).toEqual([]);
+  expect(await first).toBe(false);
 });
 
 const difference = (before: string, after: string): readonly string[] => {

@@ -15,6 +15,7 @@ import { hasManifest, isBundleFolder, loadBundle } from "../../plugin-host/bundl
 import { entryOf, type ReadMarketplace, readMarketplace } from "../../plugin-host/bundles/read-marketplace.ts";
 import { providedModules } from "../../skills/load/tool-module.ts";
 import { fixedPart } from "../../skills/store/skill-roots.ts";
+import { findCallProblems } from "../call-problems.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { deeperSkillsIn, named } from "../describe.ts";
@@ -67,6 +68,7 @@ export async function check(
       ...ofBundles,
       ...deeper.map(({ parents: _parents, ...hint }) => hint),
       ...report.diagnostics,
+      ...report.skills.flatMap(findCallProblems),
     ];
     const ok = !diagnostics.some(({ severity }) => severity === "error" || (strict && severity === "warning"));
     const tools = report.skills.reduce((sum, skill) => sum + skill.tools.length, 0);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Diagnostic, Position } from "../../base/diagnostic.ts";
 import { callsFileName, parseStoredCalls, type StoredCall } from "../../formats/calls/stored-calls.ts";
@@ -23,6 +24,8 @@ export function readSkillCalls(skill: { readonly name: string; readonly folder: 
   diagnostics: readonly Diagnostic[];
 } {
   const file = join(skill.folder, callsFileName);
+  // Most skills have none, and a host may have thousands.
+  if (!existsSync(file)) return { calls: [], diagnostics: [] };
   if (!isReallyInside(skill.folder, file)) {
     const message = "This link leads out of the folder of its skill, so its calls are not read. Put the file itself there.";
     return { calls: [], diagnostics: [{ severity: "error", code: "PATH_OUTSIDE", message, file }] };

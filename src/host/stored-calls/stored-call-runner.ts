@@ -1,4 +1,5 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
+import { waitFor } from "../../base/wait.ts";
 import { checkExpectation } from "../../formats/calls/check-expectation.ts";
 import type { Session } from "../../session/session.ts";
 import type { Tool, ToolResult } from "../../tools/tool.ts";
@@ -45,7 +46,11 @@ export class StoredCallRunner {
   readonly #former = new Map<string, FormerRun>();
   /** What each call was and which version of its tool it concerned when it was last made, skipped or found without a tool. */
   readonly #seen = new Map<string, string>();
-  #automatic = new AbortController();
+  /** The number of the newest `runChanged`. */
+  #turn = 0;
+  #inFlight:
+    | { readonly id: string; readonly version: string; readonly stop: AbortController; readonly ended: Promise<unknown> }
+    | undefined;
 
   constructor(session: CallingSession, now: () => number = () => performance.now()) {
     this.#session = session;
@@ -73,28 +78,52 @@ export class StoredCallRunner {
 
   /**
    * Makes those calls, one after the other, that are new or have changed, or whose tool has, since they were last made. It only calls tools
-   * that claim to read only, and calls that the user marked; others are `skipped`. A newer `runChanged` cancels this one: its unfinished
-   * calls are left to the newer one. Returns whether it came to its end.
+   * that claim to read only, and calls that the user marked; others are `skipped`. A newer `runChanged` ends this one: a call that is being
+   * made continues if it is still the same, and is cancelled if not; the others are left to the newer one. Returns whether it came to its end.
    */
   async runChanged(entries: readonly SkillCall[], signal: AbortSignal, onRun: (run: StoredCallRun) => void): Promise<boolean> {
-    this.#automatic.abort(new Error("A newer change has begun another run."));
-    const own = new AbortController();
-    this.#automatic = own;
-    const either = AbortSignal.any([signal, own.signal]);
+    const turn = ++this.#turn;
+    const isOver = (): boolean => turn !== this.#turn || signal.aborted;
     this.#forgetAllBut(entries);
     try {
+      await this.#endOutdated(entries, signal);
       for (const entry of entries) {
-        either.throwIfAborted();
-        const tool = await this.#toolOf(entry, either);
-        if (this.#seen.get(skillCallId(entry)) === versionOf(entry, tool)) continue;
-        const run = await this.runAllowed(entry, either);
-        either.throwIfAborted();
-        onRun(run);
+        if (isOver()) return false;
+        const version = versionOf(entry, await this.#toolOf(entry, signal));
+        if (isOver()) return false;
+        if (this.#seen.get(skillCallId(entry)) !== version) onRun(await this.#runInTurn(entry, version, signal));
       }
       return true;
     } catch (error) {
-      if (either.aborted) return false;
+      if (isOver()) return false;
       throw error;
+    }
+  }
+
+  /** Cancels the call that is being made if it is not one of these any more, and waits for it if it is. */
+  async #endOutdated(entries: readonly SkillCall[], signal: AbortSignal): Promise<void> {
+    const running = this.#inFlight;
+    if (running === undefined) return;
+    const entry = entries.find((each) => skillCallId(each) === running.id);
+    const isSame = entry !== undefined && versionOf(entry, this.#find(entry)) === running.version;
+    if (!isSame) running.stop.abort(new Error("A newer change has begun another run."));
+    // One that was cancelled may ignore it.
+    else
+      await waitFor(
+        running.ended.catch(() => {}),
+        { signal },
+      );
+  }
+
+  async #runInTurn(entry: SkillCall, version: string, signal: AbortSignal): Promise<StoredCallRun> {
+    const stop = new AbortController();
+    const ended = this.runAllowed(entry, AbortSignal.any([signal, stop.signal]));
+    const inFlight = { id: skillCallId(entry), version, stop, ended };
+    this.#inFlight = inFlight;
+    try {
+      return await ended;
+    } finally {
+      if (this.#inFlight === inFlight) this.#inFlight = undefined;
     }
   }
 

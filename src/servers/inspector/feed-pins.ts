@@ -4,7 +4,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord, type Json } from "../../base/json.ts";
 import { toCallCommand, toCallTest, toCurlCommand, toPowerShellCommand } from "../../formats/calls/export-call.ts";
 import { callsFileName, type StoredCall } from "../../formats/calls/stored-calls.ts";
-import type { Host } from "../../host/host.ts";
+import type { Host, SkillInfo } from "../../host/host.ts";
 import { findCallPlace } from "../../host/stored-calls/call-place.ts";
 import { type CallFile, removeStoredCall, saveStoredCall } from "../../host/stored-calls/edit-call-file.ts";
 import { readSkillCalls, type SkillCall, skillCallId } from "../../host/stored-calls/skill-calls.ts";
@@ -44,6 +44,8 @@ export class FeedPins implements AsyncDisposable {
   #runner: { readonly session: Session; readonly runner: StoredCallRunner } | undefined;
   #running: Promise<void> = Promise.resolve();
   #failure: string | undefined;
+  /** What was announced last, without the runs. */
+  #announced = '[[],""]';
 
   constructor(host: Host, watched: WatchedHost, options: FeedPinsOptions) {
     this.#host = host;
@@ -51,9 +53,7 @@ export class FeedPins implements AsyncDisposable {
     this.#options = options;
     this.#listening = host.on("skills.changed", ({ added, updated, removed }) => {
       if (this.#skills === undefined) return;
-      for (const { folder } of [...added, ...updated, ...removed]) this.#read(folder);
-      this.#announce();
-      this.#runChanged();
+      this.#readAgain([...added, ...updated, ...removed].map(({ folder }) => folder));
     });
   }
 
@@ -61,15 +61,14 @@ export class FeedPins implements AsyncDisposable {
   begin(): void {
     if (this.#skills !== undefined || this.#stop.signal.aborted) return;
     this.#skills = new Map();
-    for (const { folder } of this.#host.skills) this.#read(folder);
-    this.#announce();
-    this.#runChanged();
+    this.#readAgain(this.#host.skills.map(({ folder }) => folder));
   }
 
   /** @throws HostError `INSPECTOR_PARAMS`, `PIN_UNKNOWN`, `PIN_EXISTS`, `PIN_PLACE`, and as `saveStoredCall` */
   async save({ id, name, tool, arguments: args, isAutomatic, expect }: SavedPin): Promise<{ readonly pinId: string }> {
     this.begin();
     const former = id === undefined ? undefined : this.#entry(id);
+    const formerFolder = former && this.#folderOf(former);
     const { skill, folder, tool: ownName } = this.#placeOf(tool, former);
     const pinId = skillCallId({ skill, call: { name } });
     if (pinId !== id && this.#find(pinId) !== undefined) {
@@ -87,8 +86,8 @@ export class FeedPins implements AsyncDisposable {
     };
     const { signal } = this.#stop;
     await saveStoredCall(fileIn(folder), call, { signal });
-    if (former !== undefined && pinId !== id) await removeStoredCall(fileIn(this.#folderOf(former)), former.call.name, { signal });
-    this.#readAgain(folder, former === undefined ? folder : this.#folderOf(former));
+    if (formerFolder !== undefined && pinId !== id) await removeStoredCall(fileIn(formerFolder), former!.call.name, { signal });
+    this.#readAgain(formerFolder === undefined ? [folder] : [folder, formerFolder]);
     return { pinId };
   }
 
@@ -98,7 +97,7 @@ export class FeedPins implements AsyncDisposable {
     const entry = this.#entry(pinId);
     const folder = this.#folderOf(entry);
     await removeStoredCall(fileIn(folder), entry.call.name, { signal: this.#stop.signal });
-    this.#readAgain(folder);
+    this.#readAgain([folder]);
   }
 
   /** Makes a stored call because a person wants it. @throws HostError `PIN_UNKNOWN` */
@@ -115,34 +114,38 @@ export class FeedPins implements AsyncDisposable {
     await this.#running;
   }
 
-  /** Reads the calls of a skill of now. */
-  #read(folder: string): void {
-    const skill = this.#host.skills.find((each) => each.folder === folder && each.state === "active" && each.package === undefined);
-    const read = skill && readSkillCalls(skill);
+  /** Reads the calls of these skill folders, and makes those that changed or whose tools did. */
+  #readAgain(folders: readonly string[]): void {
+    if (this.#stop.signal.aborted) return;
+    // Once for all: the list is made for each access.
+    const skills = new Map(this.#host.skills.map((skill) => [skill.folder, skill]));
+    for (const folder of folders) this.#read(folder, skills.get(folder));
+    this.#announce();
+    this.#runChanged();
+  }
+
+  #read(folder: string, skill: SkillInfo | undefined): void {
+    const isOwn = skill !== undefined && skill.state === "active" && skill.package === undefined;
+    const read = isOwn ? readSkillCalls(skill) : { calls: [], diagnostics: [] };
+    const { diagnostics } = read;
     const file = join(folder, callsFileName);
-    if (read === undefined || read.calls.length + read.diagnostics.length === 0) {
-      if (this.#skills?.delete(folder)) this.#watcher?.remove(file);
-      return;
-    }
-    this.#skills?.set(folder, { folder, ...read });
-    this.#watch(file);
+    // While a file cannot be read, as during an edit, the calls that it had stay.
+    const isBroken = read.calls.length === 0 && diagnostics.some(({ severity }) => severity === "error");
+    const calls = isBroken ? (this.#skills?.get(folder)?.calls ?? []) : read.calls;
+    if (calls.length + diagnostics.length > 0) {
+      this.#skills?.set(folder, { folder, calls, diagnostics });
+      this.#watch(file);
+    } else if (this.#skills?.delete(folder)) this.#watcher?.remove(file);
   }
 
   /** A host does not report changes of these files, since they are not code of the skill. */
   #watch(file: string): void {
     this.#watcher ??= watchTree({
       roots: [],
-      onChange: (changes) => this.#readAgain(...new Set(changes.map(({ path }) => dirname(path)))),
+      onChange: (changes) => this.#readAgain([...new Set(changes.map(({ path }) => dirname(path)))]),
       onProblem: (problem) => this.#failed(formatDiagnostic(problem)),
     });
     this.#watcher.add(file);
-  }
-
-  #readAgain(...folders: readonly string[]): void {
-    if (this.#stop.signal.aborted) return;
-    for (const folder of folders) this.#read(folder);
-    this.#announce();
-    this.#runChanged();
   }
 
   #runChanged(): void {
@@ -204,17 +207,22 @@ export class FeedPins implements AsyncDisposable {
     for (const id of this.#lastRuns.keys()) if (!ids.has(id)) this.#lastRuns.delete(id);
     const problems = [...(this.#skills?.values() ?? [])].flatMap(({ diagnostics }) => diagnostics.map(formatDiagnostic));
     const problem = [...problems, ...(this.#failure === undefined ? [] : [this.#failure])].map(redactSecrets).join("\n");
-    this.#watched.showPins(pins, problem === "" ? undefined : problem);
+    const text = JSON.stringify([pins, problem]);
+    if (text === this.#announced) return;
+    this.#announced = text;
+    const shown = pins.map((pin): FeedPin => {
+      const lastRun = this.#lastRuns.get(pin.id);
+      return lastRun === undefined ? pin : { ...pin, lastRun };
+    });
+    this.#watched.showPins(shown, problem === "" ? undefined : problem);
   }
 
   #describe(entry: SkillCall): FeedPin {
     const { skill, call } = entry;
     const { name, tool, isAutomatic, arguments: args, expect } = call;
-    const id = skillCallId(entry);
-    const lastRun = this.#lastRuns.get(id);
     const { blobs } = this.#watched;
     return {
-      id,
+      id: skillCallId(entry),
       name,
       skill,
       tool,
@@ -222,7 +230,6 @@ export class FeedPins implements AsyncDisposable {
       isAutomatic,
       file: fileIn(this.#folderOf(entry)).path,
       ...(expect && { expect: toFeedRecord(expect, blobs) }),
-      ...(lastRun && { lastRun }),
     };
   }
 

@@ -117,13 +117,11 @@ export class WatchedHost implements Disposable {
     this.log.append("call", () => ({ call }));
   }
 
-  /** Announces the stored calls, if they are not those that were announced last. */
+  /** Announces the stored calls. */
   showPins(pins: readonly FeedPin[], problem: string | undefined): void {
     const files = new Set(pins.map(({ file }) => file));
     const file = files.size === 1 ? pins[0]?.file : undefined;
-    const shown = { pins, ...(file !== undefined && { pinFile: file }), ...(problem !== undefined && { pinProblem: problem }) };
-    if (JSON.stringify(shown) === JSON.stringify(this.#pins)) return;
-    this.#pins = shown;
+    this.#pins = { pins, ...(file !== undefined && { pinFile: file }), ...(problem !== undefined && { pinProblem: problem }) };
     this.log.append("pins", () => ({ pins, ...(file !== undefined && { file }), ...(problem !== undefined && { problem }) }));
   }
 

@@ -162,6 +162,40 @@ describe("stored calls after a save", () => {
     expect((await reader.next("pin.run")).run).toMatchObject({ outcome: "first", result: { text: "new" } });
     (globalThis as unknown as { releasePin(): void }).releasePin();
   });
+
+  test("a stored call is made once, although the file that it was stored in is watched", async () => {
+    const counting =
+      "globalThis.pinCalls = (globalThis.pinCalls ?? 0) + 1; await new Promise((go) => { globalThis.releasePin = go; }); return 1;";
+    const state = globalThis as unknown as { pinCalls?: number; releasePin(): void };
+    delete state.pinCalls;
+    const inspected = await openInspected({ ...files, "skills/weather/tools/measure.ts": tool("measure", counting) }, { watch: true });
+    const reader = inspected.read();
+    await reader.next("snapshot");
+    await inspected.request("pin.save", { pin: { name: "a", tool: "forecast", arguments: {}, isAutomatic: false } });
+    await inspected.request("pin.save", { pin: { name: "b", tool: "measure", arguments: {}, isAutomatic: false } });
+    await reader.next("event", ({ event }) => event.type === "tool.execution_start" && event.data["toolName"] === "measure");
+    // Seen by the watcher: it follows what was stored before.
+    const file = `${inspected.folder}/skills/weather/calls.json`;
+    put(file, readFileSync(file, "utf8").replace('"forecast"', '"store"'));
+    await reader.next("pins", ({ pins }) => pins[0]?.tool === "store");
+    state.releasePin();
+    await reader.next("pin.run", ({ pinId }) => pinId === "weather/b");
+    await reader.next("pin.run", ({ run }) => run.outcome === "skipped");
+    expect(state.pinCalls).toBe(1);
+  });
+
+  test("while the file of the calls cannot be read, the calls that it had stay", async () => {
+    const inspected = await openInspected({ ...files, "skills/weather/calls.json": calls({ cold: { tool: "measure" } }) }, { watch: true });
+    await inspected.host.idle();
+    const reader = inspected.read();
+    await reader.next("pin.run");
+    put(`${inspected.folder}/skills/weather/calls.json`, '{"calls": {"cold"');
+    expect((await reader.next("pins", ({ problem }) => problem !== undefined)).pins).toMatchObject([
+      { name: "cold", lastRun: { outcome: "first" } },
+    ]);
+    put(`${inspected.folder}/skills/weather/tools/measure.ts`, tool("measure", "return 4;"));
+    expect((await reader.next("pin.run", ({ run }) => run.outcome === "changed")).run.diff).toEqual(["-3", "+4"]);
+  });
 });
 
 describe("requests for stored calls", () => {
