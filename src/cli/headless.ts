@@ -30,6 +30,8 @@ export interface HeadlessArguments {
   readonly config?: string;
   readonly mcpConfig: readonly string[];
   readonly pluginDirectories: readonly string[];
+  /** The port of an inspector; 0: any. */
+  readonly inspect?: number;
 }
 
 type ParsedHeadless = { readonly ok: true; readonly value: HeadlessArguments } | { readonly ok: false; readonly problem: string };
@@ -61,12 +63,13 @@ const options = {
   skills: { type: "string", multiple: true },
   config: { type: "string" },
   "mcp-config": { type: "string", multiple: true },
+  inspect: { type: "string" },
 } as const;
 
 /** Parses the arguments of `--headless`. SDK clients use more log levels than skillhost has. */
 export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless {
   try {
-    const { values } = parseArgs({ args: [...argv], options, strict: true, allowPositionals: false });
+    const { values } = parseArgs({ args: withInspectorPort(argv), options, strict: true, allowPositionals: false });
     const port = numberOf("--port", values.port, 0, 65_535);
     const idleTimeoutSeconds = numberOf("--session-idle-timeout", values["session-idle-timeout"], 0, 2_147_483);
     if (values.stdio === true && port !== undefined) return { ok: false, problem: "--stdio and --port exclude each other." };
@@ -88,6 +91,7 @@ export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless 
       allowsAll: (values.yolo ?? values["allow-all"] ?? values["allow-all-tools"]) === true,
       trusts: values.trust === true,
       skills: values.skills ?? [],
+      ...given("inspect", numberOf("--inspect", values.inspect, 0, 65_535)),
       ...given("config", values.config),
       mcpConfig: values["mcp-config"] ?? [],
       pluginDirectories: values["plugin-dir"] ?? [],
@@ -96,6 +100,11 @@ export function parseHeadlessArguments(argv: readonly string[]): ParsedHeadless 
   } catch (error) {
     return { ok: false, problem: errorMessage(error) };
   }
+}
+
+/** The port of `--inspect` may be left out, which parseArgs does not know. */
+function withInspectorPort(argv: readonly string[]): string[] {
+  return argv.map((word, index) => (word === "--inspect" && !/^\d/.test(argv[index + 1] ?? "") ? "--inspect=0" : word));
 }
 
 function logLevelOf(level: string | undefined): LogLevel | undefined {

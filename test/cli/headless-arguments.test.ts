@@ -34,6 +34,20 @@ describe("the arguments of a runtime", () => {
     expect(transportOf("--stdio", "--port", "1")).toContain("exclude each other");
   });
 
+  test("the port of an inspector may be left out", () => {
+    const inspectOf = (...argv: string[]): unknown => {
+      const parsed = parseHeadlessArguments(["--headless", ...argv]);
+      return parsed.ok ? parsed.value.inspect : parsed.problem;
+    };
+    expect([inspectOf(), inspectOf("--inspect"), inspectOf("--inspect", "--stdio"), inspectOf("--inspect", "4100")]).toEqual([
+      undefined,
+      0,
+      0,
+      4100,
+    ]);
+    expect(inspectOf("--inspect", "70000")).toContain("--inspect must be an integer");
+  });
+
   test("a runtime may omit the token on loopback addresses only", () => {
     const allowed = (...argv: string[]): unknown => {
       const parsed = parseHeadlessArguments(["--headless", "--no-token", ...argv]);

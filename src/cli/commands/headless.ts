@@ -42,7 +42,10 @@ async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
   const secrets = new Set<string>(token && [token.text]);
   const log = hideSecrets(opened.log, secrets);
   const stray = io.onStrayError?.((error) => void logStray(error, log));
-  const server = createServer(options, io, log, secrets, token?.text);
+  let inspector: AsyncDisposable | undefined;
+  const server = createServer(options, io, log, secrets, token?.text, async (host) => {
+    inspector = await openInspector(options, io, host);
+  });
   const stopped = onAbort(io.signal, () => server.requestShutdown());
   try {
     if (streams !== undefined) {
@@ -52,6 +55,7 @@ async function serve(options: HeadlessArguments, io: CliIo): Promise<number> {
     return 0;
   } finally {
     stopped[Symbol.dispose]();
+    await inspector?.[Symbol.asyncDispose]();
     await closeInTime(server, log);
     streams?.[Symbol.dispose]();
     stray?.[Symbol.dispose]();
@@ -71,13 +75,24 @@ function tokenOf({ transport, allowsNoToken }: HeadlessArguments, { env }: CliIo
   return transport.kind === "stdio" || allowsNoToken ? undefined : { text: createConnectionToken(), isMadeUp: true };
 }
 
-function createServer(options: HeadlessArguments, io: CliIo, log: Logger, secrets: Set<string>, token: string | undefined): CopilotServer {
+function createServer(
+  options: HeadlessArguments,
+  io: CliIo,
+  log: Logger,
+  secrets: Set<string>,
+  token: string | undefined,
+  onHost: (host: Host) => Promise<void>,
+): CopilotServer {
   const { env } = io;
   const home = homeOf(env);
   const variable = options.authTokenVariable;
   const gitHubToken = (variable === undefined ? undefined : env[variable]) || env["GH_TOKEN"] || env["GITHUB_TOKEN"] || undefined;
   return new CopilotServer({
-    openHost: () => openHost(options, io, log, home),
+    openHost: async () => {
+      const host = await openHost(options, io, log, home);
+      await onHost(host);
+      return host;
+    },
     log,
     secrets,
     environment: env,
@@ -107,6 +122,20 @@ function homeOf(env: CliIo["env"]): string {
 async function openHost(options: HeadlessArguments, io: CliIo, log: Logger, home: string): Promise<Host> {
   const { openHeadlessHost } = await import("../headless.ts");
   return openHeadlessHost(options, io, log, home);
+}
+
+/** Its address goes to stderr. A port that is in use does not keep clients from being served. */
+async function openInspector({ inspect }: HeadlessArguments, io: CliIo, host: Host): Promise<AsyncDisposable | undefined> {
+  if (inspect === undefined) return undefined;
+  const { serveInspector } = await import("../../servers/inspector/serve-inspector.ts");
+  try {
+    const inspector = await serveInspector(host, { port: inspect });
+    io.stderr.write(`Inspector: ${inspector.url}\n`);
+    return inspector;
+  } catch (error) {
+    io.stderr.write(`error: ${errorMessage(error)}\n`);
+    return undefined;
+  }
 }
 
 async function listen(

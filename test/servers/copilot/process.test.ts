@@ -77,6 +77,25 @@ describe("the process", () => {
     expect(stderr).toContain("--nonexistent-flag-for-testing");
   });
 
+  test("an inspector shows the sessions of its clients", async () => {
+    const started = start(["--stdio", "--inspect"]);
+    let stderr = "";
+    started.stderr!.on("data", (piece: Buffer) => {
+      stderr += piece.toString();
+    });
+    const connection = createMessageConnection(new StreamMessageReader(started.stdout!), new StreamMessageWriter(started.stdin!));
+    connection.listen();
+    await connection.sendRequest("connect", {});
+    const { sessionId } = await connection.sendRequest<{ readonly sessionId: string }>("session.create", { sessionId: "shown" });
+    const [, port, token] = /Inspector: http:\/\/127\.0\.0\.1:(\d+)\/#token=(\S+)/.exec(stderr)!;
+    const answer = await fetch(`http://127.0.0.1:${port}/feed?poll=1`, { headers: { Authorization: `Bearer ${token}` } });
+    const { messages } = (await answer.json()) as { readonly messages: readonly [{ readonly sessions: readonly unknown[] }] };
+    expect(messages[0].sessions).toContainEqual(expect.objectContaining({ id: sessionId, client: "copilot" }));
+    started.stdin!.end();
+    expect((await started.ended)[0]).toBe(0);
+    connection.dispose();
+  });
+
   test("ends with 0 when its input ends", async () => {
     const started = start(["--stdio"]);
     const connection = createMessageConnection(new StreamMessageReader(started.stdout!), new StreamMessageWriter(started.stdin!));
