@@ -8,7 +8,7 @@ import { patience } from "./test/slowness.ts";
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 /** Tests that `npm run test:interop` runs, since each of them first installs a big program from npm. */
-export const realPeers: string[] = ["copilot-python", "language-server", "registry", "package-managers", "new-user"].map(
+export const realPeers: string[] = ["copilot-python", "inspector", "language-server", "registry", "package-managers", "new-user"].map(
   (room) => `test/interop/${room}/**/*.test.ts`,
 );
 

@@ -1,6 +1,6 @@
 // Runs every check, continues after a failure, and ends with one line that counts tests and steps together.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -67,6 +67,17 @@ function countTests(title, report) {
   }
 }
 
+/** The tests of the inspector need Chromium. Where it cannot be installed, they are skipped, and say so. */
+function installBrowser() {
+  const known = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+  if (existsSync(known) || process.platform !== "linux" || process.getuid?.() !== 0) return;
+  console.log("\n== Chromium: apt-get install chromium");
+  const options = { stdio: "ignore", timeout: 180_000 };
+  const install = () => spawnSync("apt-get", ["install", "-y", "--no-install-recommends", "chromium"], options).status === 0;
+  if (!install() && spawnSync("apt-get", ["update"], options).status === 0) install();
+  console.log(`== Chromium: ${existsSync(known) ? "ok" : "it could not be installed"}`);
+}
+
 step("lint", ["run", "--silent", "lint"]);
 step("types", ["run", "--silent", "typecheck"]);
 step("unused code", ["run", "--silent", "knip"]);
@@ -76,6 +87,7 @@ tests("tests", ["test"]);
 tests("tests that start programs", ["run", "test:programs"]);
 step("package", ["run", "--silent", "test:package"]);
 tests("soak tests", ["run", "test:soak"]);
+installBrowser();
 tests("tests with big programs", ["run", "test:interop"]);
 optionalStep("MCP conformance", ["run", "--silent", "conformance"]);
 

@@ -19,40 +19,43 @@ const maxBytes = 512 * 1024 * 1024;
 export async function serveExport(file: string, options: { readonly port?: number | undefined } = {}): Promise<Inspector> {
   const blobs = new BlobStore();
   const { session, events, diagnostics } = await readExport(file, blobs);
-  return serveFeed((onAppended): FeedSource => {
-    const log = new MessageLog(onAppended);
-    const facts: FeedSnapshot = {
-      version: feedVersion,
-      feed: log.feedId,
-      host: {
-        version: packageVersion,
-        node: process.version,
-        pid: process.pid,
-        workingDirectory: session.workingDirectory,
-        platform: process.platform,
-      },
-      isReadOnly: true,
-      isExport: true,
-      skills: [],
-      tools: [],
-      diagnostics,
-      sessions: [session],
-      asks: [],
-      servers: [],
-      pins: [],
-      reloads: [],
-      calls: [],
-      events: events.map((event) => ({ sessionId: session.id, event })),
-    };
-    const text = JSON.stringify(facts);
-    return {
-      log,
-      snapshot: () => text,
-      answer: () =>
-        Promise.reject(new HostError("INSPECTOR_READ_ONLY", "This is the export of a session. No host is running that could do this.")),
-      blob: (id) => blobs.read(id),
-    };
-  }, options.port ?? 0);
+  return serveFeed(
+    (onAppended): FeedSource => {
+      const log = new MessageLog(onAppended);
+      const facts: FeedSnapshot = {
+        version: feedVersion,
+        feed: log.feedId,
+        host: {
+          version: packageVersion,
+          node: process.version,
+          pid: process.pid,
+          workingDirectory: session.workingDirectory,
+          platform: process.platform,
+        },
+        isReadOnly: true,
+        isExport: true,
+        skills: [],
+        tools: [],
+        diagnostics,
+        sessions: [session],
+        asks: [],
+        servers: [],
+        pins: [],
+        reloads: [],
+        calls: [],
+        events: events.map((event) => ({ sessionId: session.id, event })),
+      };
+      const text = JSON.stringify(facts);
+      return {
+        log,
+        snapshot: () => text,
+        answer: () =>
+          Promise.reject(new HostError("INSPECTOR_READ_ONLY", "This is the export of a session. No host is running that could do this.")),
+        blob: (id) => blobs.read(id),
+      };
+    },
+    { port: options.port ?? 0 },
+  );
 }
 
 interface Exported {

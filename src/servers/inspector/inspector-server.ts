@@ -30,8 +30,15 @@ export interface Inspector extends AsyncDisposable {
   readonly token: string;
 }
 
+interface FeedServerOptions {
+  /** 0: any that is free. */
+  readonly port: number;
+  /** Default: that of this package. */
+  readonly pageFolder?: string | undefined;
+}
+
 /** @throws HostError `HTTP_LISTEN` when the port is in use. */
-export async function serveFeed(open: (onAppended: () => void) => FeedSource, port: number): Promise<Inspector> {
+export async function serveFeed(open: (onAppended: () => void) => FeedSource, { port, pageFolder }: FeedServerOptions): Promise<Inspector> {
   const token = createConnectionToken();
   const readers = new Set<FeedReader>();
   const source = open(() => {
@@ -39,7 +46,7 @@ export async function serveFeed(open: (onAppended: () => void) => FeedSource, po
   });
   let actual = port;
   const gate = new ReaderGate(token, () => actual);
-  const pages = new PageServer();
+  const pages = new PageServer(pageFolder);
   const server = createServer({ headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16_384 }, (request, response) => {
     for (const [name, value] of Object.entries(alwaysHeaders)) response.setHeader(name, value);
     const refusal = gate.refusal(request, response);
@@ -170,10 +177,15 @@ function sendBlob(blob: ReturnType<FeedSource["blob"]>, response: ServerResponse
 /** Serves the files of the page. They contain no secrets, so that the page can load before it has the cookie. */
 class PageServer {
   #files: ReturnType<typeof readPageFiles> | undefined;
+  readonly #folder: string | undefined;
+
+  constructor(folder: string | undefined) {
+    this.#folder = folder;
+  }
 
   /** False: this is not a file of the page. */
   serve(path: string, response: ServerResponse): boolean {
-    this.#files ??= readPageFiles();
+    this.#files ??= readPageFiles(this.#folder);
     const file = this.#files.get(path);
     if (file === undefined) return false;
     const nonce = randomBytes(16).toString("base64");

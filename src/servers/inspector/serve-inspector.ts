@@ -27,27 +27,35 @@ export interface InspectorOptions {
  * inspector before the host.
  * @throws HostError `INSPECTOR_OPTIONS`; `HTTP_LISTEN` when the port is in use.
  */
-export async function serveInspector(host: Host, options: InspectorOptions = {}): Promise<Inspector> {
+export function serveInspector(host: Host, options: InspectorOptions = {}): Promise<Inspector> {
+  return serveHost(host, options, undefined);
+}
+
+/** With another folder of the built page. @internal */
+export async function serveHost(host: Host, options: InspectorOptions, pageFolder: string | undefined): Promise<Inspector> {
   const { port = 0, readOnly = false } = readFields(options, "inspector options", "INSPECTOR_OPTIONS", readers);
   const open: Disposable[] = [];
   const closing: AsyncDisposable[] = [];
   let url = "";
-  const inspector = await serveFeed((onAppended) => {
-    const watched = new WatchedHost(host, { isReadOnly: readOnly, onAppended });
-    const calls = new FeedCalls(host, watched);
-    const pins = new FeedPins(host, watched, { isReadOnly: readOnly, session: () => calls.session() });
-    open.push(watched);
-    closing.push(pins, calls);
-    return {
-      log: watched.log,
-      snapshot() {
-        pins.begin();
-        return watched.snapshot();
-      },
-      answer: (request) => answerRequest(request, feedMethods, { host, watched, calls, pins, url, isReadOnly: readOnly }),
-      blob: (id) => watched.blobs.read(id),
-    };
-  }, port).catch((error: unknown) => {
+  const inspector = await serveFeed(
+    (onAppended) => {
+      const watched = new WatchedHost(host, { isReadOnly: readOnly, onAppended });
+      const calls = new FeedCalls(host, watched);
+      const pins = new FeedPins(host, watched, { isReadOnly: readOnly, session: () => calls.session() });
+      open.push(watched);
+      closing.push(pins, calls);
+      return {
+        log: watched.log,
+        snapshot() {
+          pins.begin();
+          return watched.snapshot();
+        },
+        answer: (request) => answerRequest(request, feedMethods, { host, watched, calls, pins, url, isReadOnly: readOnly }),
+        blob: (id) => watched.blobs.read(id),
+      };
+    },
+    { port, pageFolder },
+  ).catch((error: unknown) => {
     for (const each of closing) void each[Symbol.asyncDispose]();
     for (const each of open) each[Symbol.dispose]();
     throw error;

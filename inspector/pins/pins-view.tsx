@@ -1,0 +1,101 @@
+import type { JSX } from "preact";
+import type { FeedPin, FeedPinRun } from "../../src/servers/inspector/feed-messages.ts";
+import { requestHost } from "../feed/host-requests.ts";
+import { attempt, store } from "../page-state.ts";
+import { ResultView } from "../parts/result-view.tsx";
+import { formatDuration, formatTime, JsonValue } from "../parts/values.tsx";
+
+/** The calls that are stored with the skills, and made again when their tools are saved. */
+export function PinsView(): JSX.Element {
+  const pins = store.pins.value;
+  return (
+    <div class="single">
+      <h2>Pinned calls</h2>
+      {store.pinProblem.value === undefined ? null : <p class="errors">{store.pinProblem.value}</p>}
+      {pins.length === 0 ? <p>None. Call a tool of a skill, and pin the call: it is made again at each save.</p> : null}
+      {pins.map((pin) => (
+        <PinCard key={pin.id} pin={pin} />
+      ))}
+    </div>
+  );
+}
+
+const isGood: Readonly<Record<FeedPinRun["outcome"], boolean>> = {
+  passed: true,
+  same: true,
+  first: true,
+  changed: false,
+  failed: false,
+  skipped: false,
+};
+
+function PinCard({ pin: { id, name, tool, arguments: args, isAutomatic, lastRun } }: { readonly pin: FeedPin }): JSX.Element {
+  const isReadOnly = store.isReadOnly.value;
+  const isMadeAgain = isAutomatic || [...store.tools.value.values()].some((each) => each.definition.name === tool && each.isReadOnly);
+  return (
+    <section class="card" aria-label={`Pinned call ${name}`}>
+      <h3>{name}</h3>
+      <p>
+        <strong>{tool}</strong> <code class="cut">{JSON.stringify(args)}</code>{" "}
+        <span class="hint">{isMadeAgain ? "made again when its tool changes" : "made only when you ask"}</span>
+      </p>
+      <div class="buttons">
+        <button type="button" disabled={isReadOnly} onClick={() => attempt(requestHost("pin.run", { pinId: id }))}>
+          Run {name}
+        </button>
+        <button type="button" disabled={isReadOnly} onClick={() => attempt(requestHost("pin.remove", { pinId: id }))}>
+          Remove {name}
+        </button>
+      </div>
+      {lastRun === undefined ? null : <PinRun run={lastRun} />}
+    </section>
+  );
+}
+
+function PinRun({ run }: { readonly run: FeedPinRun }): JSX.Element {
+  const { outcome, at, durationMs, previousDurationMs, reasons, diff, schemaDiff = [], isSignatureChanged, result } = run;
+  return (
+    <div aria-live="polite">
+      <p>
+        <span class={isGood[outcome] ? "badge good" : "badge bad"}>{outcome}</span> {formatTime(at)} {formatDuration(durationMs)}
+        {previousDurationMs === undefined ? "" : ` (before: ${formatDuration(previousDurationMs)})`}
+        {isSignatureChanged ? <span class="badge">definition changed</span> : null}
+      </p>
+      {reasons.length === 0 ? null : (
+        <ul class="errors">
+          {reasons.map((reason) => (
+            <li key={reason}>{reason}</li>
+          ))}
+        </ul>
+      )}
+      {diff.length === 0 ? null : <DiffLines lines={diff} label="What differs in the result" />}
+      {schemaDiff.length === 0 ? null : <DiffLines lines={schemaDiff} label="What differs in the definition" />}
+      {result === undefined ? null : (
+        <details>
+          <summary>Result</summary>
+          <ResultView result={result} />
+        </details>
+      )}
+      <details>
+        <summary>The whole run</summary>
+        <JsonValue value={run} label="Run" />
+      </details>
+    </div>
+  );
+}
+
+function DiffLines({ lines, label }: { readonly lines: readonly string[]; readonly label: string }): JSX.Element {
+  return (
+    // biome-ignore lint/a11y: it scrolls, so the keyboard must reach it, and it is neither a field set nor a landmark
+    <div class="block" role="group" aria-label={label} tabIndex={0}>
+      <pre>
+        {lines.map((line, index) => (
+          <span key={`${index} ${line}`} class={line.startsWith("+") ? "line added" : line.startsWith("-") ? "line removed" : "line"}>
+            {line}
+            {"\n"}
+          </span>
+        ))}
+      </pre>
+    </div>
+  );
+}

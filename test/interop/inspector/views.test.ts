@@ -1,0 +1,192 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { scriptedModel } from "../../../src/models/scripted-model.ts";
+import { approveAll } from "../../../src/tools/tool.ts";
+import { serverNamed } from "../../host/servers-kit.ts";
+import { put, skillMd } from "../../skills/kit.ts";
+import { axeViolations, echoTool, hasBrowser, launchBrowser, openShown } from "./browser-kit.ts";
+
+const city = { type: "object", properties: { city: { type: "string", description: "Where." } }, required: ["city"] };
+const files = {
+  "skills/weather/SKILL.md": skillMd("weather"),
+  "skills/weather/prompts/tone.md": "Speak of the weather.",
+  "skills/weather/tools/forecast.ts": echoTool("forecast", city, { annotations: { readOnlyHint: true } }),
+  "skills/weather/tools/ask.ts": `import { defineTool } from "skillhost";\nexport default defineTool("ask", { description: "Asks first.", handler: () => "allowed" });\n`,
+  "skills/other/SKILL.md": skillMd("other"),
+  "skills/other/tools/forecast.ts": echoTool("forecast", city),
+};
+
+describe.skipIf(!hasBrowser)("the page in a browser: its views", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test("the token leaves the address, and a deep link opens its view after a reload", async () => {
+    const { page, show, inspector } = await openShown(browser, files);
+    expect(page.url()).toBe(`http://127.0.0.1:${inspector.port}/#/skills`);
+    await show("skills", "tool", "skill/weather/ask");
+    await page.reload();
+    await page.getByRole("heading", { name: "ask", level: 2 }).waitFor();
+  });
+
+  test("a saved tool shows its new definition, its loads and the chain of its name", async () => {
+    const { page, show, host, folder, complaints } = await openShown(browser, files);
+    await show("skills", "tool", "skill/other/forecast");
+    await page.getByRole("heading", { name: "All tools with this name" }).waitFor();
+    put(`${folder}/skills/other/tools/forecast.ts`, echoTool("forecast", city, { title: "Other forecast" }));
+    await host.reload();
+    await page.getByRole("heading", { name: "Other forecast" }).waitFor();
+    await show("skills", "skill", `${folder}/skills/other`);
+    await page.getByText("Updated. ~forecast").waitFor();
+    put(`${folder}/skills/other/tools/forecast.ts`, "export default defineTool(;\n");
+    await host.reload();
+    await page.getByText("last good version", { exact: true }).waitFor();
+    await page.getByRole("link", { name: /^Problems/ }).click();
+    await page.getByRole("group", { name: /^Lines around the problem/ }).waitFor();
+    expect(await page.getByRole("link", { name: /forecast\.ts:1:/ }).getAttribute("href")).toMatch(
+      /^vscode:\/\/file\/.*forecast\.ts:1:\d+$/,
+    );
+    expect(complaints).toEqual([]);
+  });
+
+  test("arguments that do not fit are shown at their field and in the JSON view, which stay in step", async () => {
+    const { page, show } = await openShown(browser, files);
+    await show("skills", "tool", "skill/weather/forecast");
+    await page.getByRole("button", { name: "Call forecast", exact: true }).click();
+    await page
+      .getByText(/city is required|required/)
+      .first()
+      .waitFor();
+    await page.getByLabel(/^city/).fill("Oslo");
+    await page.getByRole("button", { name: "JSON", exact: true }).click();
+    const editor = page.getByRole("textbox", { name: "Arguments as JSON" });
+    await editor.waitFor();
+    expect(await editor.innerText()).toContain('"city": "Oslo"');
+    await editor.fill('{"city": 5}');
+    await page.getByRole("button", { name: "Call forecast", exact: true }).click();
+    await page.getByRole("button", { name: "Call it anyway" }).waitFor();
+    await editor.fill('{"name": "forecast", "arguments": {"city": "Rome"}}');
+    await page.getByRole("button", { name: "Form", exact: true }).click();
+    expect(await page.getByLabel(/^city/).inputValue()).toBe("Rome");
+    await page.getByRole("button", { name: "Call forecast", exact: true }).click();
+    await page.getByText("completed", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Repeat" }).first().click();
+    await expect.poll(() => page.getByRole("button", { name: "Repeat" }).count()).toBe(2);
+  });
+
+  test("a question is answered in the page", async () => {
+    const { page, show } = await openShown(browser, files);
+    await show("skills", "tool", "skill/weather/ask");
+    await page.getByRole("button", { name: "Call ask", exact: true }).click();
+    await page.getByRole("button", { name: "Allow once" }).click();
+    await page.getByRole("group", { name: "Text of the result" }).getByText("allowed").waitFor();
+    await page.getByRole("button", { name: "Call ask", exact: true }).click();
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.locator(".result .badge", { hasText: /rejected|denied/ }).waitFor();
+  });
+
+  test("a session can be opened, talked to, followed and exported", async () => {
+    const { page, show, complaints } = await openShown(browser, files);
+    await show("sessions", "new");
+    await page
+      .getByLabel(/^Answers, as JSON/)
+      .fill('[{"text": "Let me look.", "calls": [{"name": "forecast", "args": {"city": "Rome"}}]}, "It is sunny."]');
+    await page.getByRole("button", { name: "Open", exact: true }).click();
+    await page.getByLabel("Message").fill("How is Rome?");
+    await page.getByLabel("Message").press("Enter");
+    await page.getByRole("group", { name: "assistant.message" }).getByText("It is sunny.").waitFor();
+    await page.getByRole("link", { name: "Time line" }).click();
+    await page
+      .getByRole("list", { name: /^Time line of/ })
+      .getByText("forecast")
+      .waitFor();
+    await page.getByRole("link", { name: "What the model gets" }).click();
+    await page.getByRole("button", { name: /^Show what the model got/ }).click();
+    await page.getByRole("group", { name: "System message" }).waitFor();
+    expect(await page.getByRole("group", { name: "Messages" }).innerText()).toContain("How is Rome?");
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export", exact: true }).click();
+    expect((await downloading).suggestedFilename()).toMatch(/\.jsonl$/);
+    expect(complaints).toEqual([]);
+  });
+
+  test("the palette finds everything with the keyboard alone", async () => {
+    const { page } = await openShown(browser, files);
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog", { name: "Search" }).waitFor();
+    await page.keyboard.type("tool ask");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "ask", level: 2 }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog", { name: "Search" }).waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test("a host that dies and returns is shown, and so is its state when it is back", async () => {
+    const shown = await openShown(browser, files, { inspector: {} });
+    const { page, inspector, host } = shown;
+    await inspector[Symbol.asyncDispose]();
+    await page.getByText("The host does not answer").waitFor();
+    const { serveHost } = await import("../../../src/servers/inspector/serve-inspector.ts");
+    const { builtPage } = await import("./browser-kit.ts");
+    await using again = await serveHost(host, { port: inspector.port }, builtPage());
+    // The token is another one: the page says so instead of trying forever.
+    await page.getByText("The host does not accept this page").waitFor();
+    await page.goto(again.url);
+    await page.getByText("Connected", { exact: true }).waitFor();
+  });
+
+  test.each(["light", "dark"] as const)("no view has a violation that axe finds, %s", async (colorScheme) => {
+    const { page, show, host, folder } = await openShown(browser, files, {
+      host: { mcpServers: { notes: serverNamed("n") } },
+      context: { colorScheme },
+    });
+    await host.connectServers();
+    put(`${folder}/skills/other/tools/broken.ts`, "export default defineTool(;\n");
+    await host.reload();
+    const chatModel = scriptedModel({ text: "Let me look.", calls: [{ name: "forecast", args: { city: "Rome" } }] }, "Sunny.");
+    const session = await host.createSession({ chatModel, onPermissionRequest: approveAll });
+    await session.sendAndWait("How is Rome?");
+    await session.callTool("notes/echo", { text: "hello" });
+    const waiting = await host.createSession({ onPermissionRequest: () => new Promise(() => {}) });
+    void waiting.callTool("ask", {});
+    await page.getByRole("button", { name: "Allow once" }).waitFor();
+    const found: string[] = [];
+    const check = async (name: string): Promise<void> => {
+      for (const violation of await axeViolations(page)) found.push(`${name}: ${violation}`);
+    };
+    await show("skills", "skill", `${folder}/skills/other`);
+    await page.getByRole("heading", { name: "other", level: 2 }).waitFor();
+    await check("skill");
+    await show("skills", "tool", "skill/weather/forecast");
+    await page.getByLabel(/^city/).fill("Oslo");
+    await page.getByRole("button", { name: "Call forecast", exact: true }).click();
+    await page.getByText("completed", { exact: true }).waitFor();
+    await check("tool");
+    await page.getByRole("button", { name: "JSON", exact: true }).click();
+    await page.getByRole("textbox", { name: "Arguments as JSON" }).waitFor();
+    await check("JSON view");
+    for (const part of ["conversation", "timeline", "events", "model"]) {
+      await show("sessions", session.id, part);
+      await page.getByRole("heading", { name: "How is Rome?", level: 2 }).waitFor();
+      await check(`session, ${part}`);
+    }
+    await show("sessions", "new");
+    await check("new session");
+    await show("servers", "notes");
+    await page.getByRole("heading", { name: "notes", level: 2 }).waitFor();
+    await check("server");
+    for (const view of ["calls", "events", "problems", "pins"]) {
+      await show(view);
+      await page.locator("main h2").waitFor();
+      await check(view);
+    }
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").waitFor();
+    await check("palette");
+    expect(found).toEqual([]);
+  });
+});
