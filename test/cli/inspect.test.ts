@@ -36,6 +36,30 @@ test("dev serves the inspector when it is asked to, and inspect follows it until
   });
 });
 
+test("inspect prints what the stored calls of a saved tool give, and why they fail", async () => {
+  const tool = (text: string): string =>
+    greeter["skills/greeter/tools/hello.ts"]
+      .replace("skipPermission: true,", "skipPermission: true, annotations: { readOnlyHint: true },")
+      .replace('"hello" }', `"${text}" }`);
+  using place = workplace({
+    ...greeter,
+    "skills/greeter/tools/hello.ts": tool("hello"),
+    "skills/greeter/calls.json": '{"calls":{"greeting":{"tool":"hello","expect":{"text":"hello"}}}}',
+  });
+  const dev = startCli(["dev", "--inspect"], { cwd: place.path });
+  await dev.line((line) => line.includes("loaded in"));
+  const texts = startCli(["inspect", await addressIn(dev)], { cwd: place.path });
+  expect(await texts.line(() => true)).toMatch(/0 problems, 1 stored call$/);
+  expect(await texts.line((line) => line.includes("stored call"))).toMatch(/stored call greeter\/greeting: passed \(\d+ ms\)$/);
+  place.write("skills/greeter/tools/hello.ts", tool("hi"));
+  expect(await texts.line((line) => line.includes("stored call"))).toMatch(/stored call greeter\/greeting: failed \(\d+ ms\)$/);
+  expect(await texts.line(() => true)).toMatch(/ {2}The text differs at character 2: "hi", not "hello"\.$/);
+  expect(await texts.line(() => true)).toMatch(/ {2}-hello$/);
+  expect(await texts.line(() => true)).toMatch(/ {2}\+hi$/);
+  dev.interrupt();
+  expect((await dev.done).code).toBe(0);
+});
+
 test("dev opens no port without a terminal, nor with --no-inspect", async () => {
   using place = workplace(greeter);
   for (const setup of [

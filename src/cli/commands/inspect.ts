@@ -39,16 +39,19 @@ function linesOf(message: FeedMessage): readonly string[] {
   return describe(message).map((line) => `${time} ${line}`);
 }
 
+const maxDiffLines = 20;
+
 function describe(message: FeedMessage): readonly string[] {
   switch (message.type) {
     case "snapshot": {
-      const { skills, tools, sessions, servers, diagnostics, host } = message;
+      const { skills, tools, sessions, servers, diagnostics, host, pins } = message;
       const counts = [
         counted(skills.length, "skill"),
         counted(tools.length, "tool"),
         counted(sessions.length, "session"),
         counted(servers.length, "MCP server"),
         counted(diagnostics.length, "problem"),
+        ...(pins.length > 0 ? [counted(pins.length, "stored call")] : []),
       ];
       return [`${host.workingDirectory} (process ${host.pid}): ${counts.join(", ")}`];
     }
@@ -82,6 +85,13 @@ function describe(message: FeedMessage): readonly string[] {
       return [`server ${message.name}: removed`];
     case "traffic":
       return [`server ${message.traffic.server} ${message.traffic.direction} ${message.traffic.method ?? message.traffic.rpcId ?? ""}`];
+    case "pins":
+      return [`stored calls: ${message.pins.length}`, ...(message.problem?.split("\n") ?? []).map((line) => `  ${line}`)];
+    case "pin.run": {
+      const { outcome, durationMs, reasons, diff } = message.run;
+      const head = `stored call ${message.pinId}: ${outcome} (${Math.round(durationMs)} ms)`;
+      return [head, ...[...reasons, ...diff.slice(0, maxDiffLines)].map((line) => `  ${line}`)];
+    }
     case "dropped":
       return [`${message.count} messages were missed`];
     default:

@@ -5,6 +5,7 @@ import { readSkillCalls, type SkillCall } from "../../host/stored-calls/skill-ca
 import { StoredCallRunner } from "../../host/stored-calls/stored-call-runner.ts";
 import { openTraffic } from "../../testing/record-traffic.ts";
 import { type TestHost, testSkill } from "../../testing.ts";
+import { visibleText } from "../terminal-style.ts";
 
 interface CallTests {
   readonly tests: readonly { readonly name: string; run(context: TestContext): Promise<void> }[];
@@ -55,7 +56,8 @@ function faultName({ code, range }: Diagnostic): string {
 
 /** Its stack leads to the entry in the file, as that of a test to the failed line. */
 function failure(reasons: readonly string[], file: string, position: Position | undefined): Error {
-  const error = new Error(reasons.join("\n"));
+  // The report of Node.js prints it as it is.
+  const error = new Error(visibleText(reasons.join("\n")));
   error.stack = `Error: ${error.message}\n    at ${file}:${position?.line ?? 1}:${position?.column ?? 1}`;
   return error;
 }

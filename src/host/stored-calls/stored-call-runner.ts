@@ -1,6 +1,7 @@
 import { canonicalJson } from "../../base/canonical-json.ts";
 import { waitFor } from "../../base/wait.ts";
 import { checkExpectation } from "../../formats/calls/check-expectation.ts";
+import type { ToolCatalog } from "../../session/catalog/tool-catalog.ts";
 import type { Session } from "../../session/session.ts";
 import type { Tool, ToolResult } from "../../tools/tool.ts";
 import { definitionDiff } from "../../trust/pins/definition-diff.ts";
@@ -33,7 +34,7 @@ interface FormerRun {
   readonly durationMs: number;
 }
 
-type CallingSession = Pick<Session, "callTool" | "catalog" | "listTools" | "ready">;
+type CallingSession = Pick<Session, "callTool" | "catalog" | "ready">;
 
 /**
  * Makes stored calls in a session, through its whole pipeline: what the session does not permit is denied. It remembers the last result of
@@ -46,6 +47,8 @@ export class StoredCallRunner {
   readonly #former = new Map<string, FormerRun>();
   /** What each call was and which version of its tool it concerned when it was last made, skipped or found without a tool. */
   readonly #seen = new Map<string, string>();
+  /** The tools of the newest catalog, so that a thousand calls do not search thousands of tools. */
+  #tools: { readonly catalog: ToolCatalog; readonly bySource: ReadonlyMap<string, Tool> } | undefined;
   /** The number of the newest `runChanged`. */
   #turn = 0;
   #inFlight:
@@ -171,11 +174,10 @@ export class StoredCallRunner {
   }
 
   #find({ skill, call: { tool } }: SkillCall): Tool | undefined {
-    const tools = this.#session.listTools();
-    const listed =
-      tools.find(({ namespacedName }) => namespacedName === `${skill}/${tool}`) ??
-      tools.find(({ name, namespacedName, source }) => source.kind !== "skill" && (name === tool || namespacedName === tool));
-    return listed && this.#session.catalog.executables.get(listed.name);
+    const { catalog } = this.#session;
+    if (this.#tools?.catalog !== catalog) this.#tools = { catalog, bySource: toolsBySource(catalog) };
+    const { bySource } = this.#tools;
+    return bySource.get(`skill ${skill}/${tool}`) ?? bySource.get(tool);
   }
 
   #forgetAllBut(entries: readonly SkillCall[]): void {
@@ -183,6 +185,17 @@ export class StoredCallRunner {
     for (const id of this.#seen.keys()) if (!ids.has(id)) this.#seen.delete(id);
     for (const id of this.#former.keys()) if (!ids.has(id)) this.#former.delete(id);
   }
+}
+
+/** Those of skills as `skill <name>/<tool>`; others by their names, and as `source/tool`. */
+function toolsBySource({ executables }: ToolCatalog): ReadonlyMap<string, Tool> {
+  const found = new Map<string, Tool>();
+  for (const [name, tool] of executables) {
+    const { kind, source, nativeName } = tool.origin;
+    if (kind === "skill") found.set(`skill ${source}/${nativeName}`, tool);
+    else found.set(name, tool).set(`${source}/${nativeName}`, tool);
+  }
+  return found;
 }
 
 function versionOf({ call }: SkillCall, tool: Tool | undefined): string {

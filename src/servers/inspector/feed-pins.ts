@@ -61,7 +61,10 @@ export class FeedPins implements AsyncDisposable {
   begin(): void {
     if (this.#skills !== undefined || this.#stop.signal.aborted) return;
     this.#skills = new Map();
-    this.#readAgain(this.#host.skills.map(({ folder }) => folder));
+    this.#readAgain(
+      this.#host.skills.map(({ folder }) => folder),
+      true,
+    );
   }
 
   /** @throws HostError `INSPECTOR_PARAMS`, `PIN_UNKNOWN`, `PIN_EXISTS`, `PIN_PLACE`, and as `saveStoredCall` */
@@ -115,12 +118,12 @@ export class FeedPins implements AsyncDisposable {
   }
 
   /** Reads the calls of these skill folders, and makes those that changed or whose tools did. */
-  #readAgain(folders: readonly string[]): void {
+  #readAgain(folders: readonly string[], isFirst = false): void {
     if (this.#stop.signal.aborted) return;
     // Once for all: the list is made for each access.
     const skills = new Map(this.#host.skills.map((skill) => [skill.folder, skill]));
     for (const folder of folders) this.#read(folder, skills.get(folder));
-    this.#announce();
+    this.#announce(isFirst);
     this.#runChanged();
   }
 
@@ -201,7 +204,7 @@ export class FeedPins implements AsyncDisposable {
     return shown;
   }
 
-  #announce(): void {
+  #announce(isFirst = false): void {
     const pins = this.#entries().map((entry): FeedPin => this.#describe(entry));
     const ids = new Set(pins.map(({ id }) => id));
     for (const id of this.#lastRuns.keys()) if (!ids.has(id)) this.#lastRuns.delete(id);
@@ -214,7 +217,7 @@ export class FeedPins implements AsyncDisposable {
       const lastRun = this.#lastRuns.get(pin.id);
       return lastRun === undefined ? pin : { ...pin, lastRun };
     });
-    this.#watched.showPins(shown, problem === "" ? undefined : problem);
+    this.#watched.showPins(shown, problem === "" ? undefined : problem, isFirst);
   }
 
   #describe(entry: SkillCall): FeedPin {

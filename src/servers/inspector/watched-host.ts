@@ -117,12 +117,12 @@ export class WatchedHost implements Disposable {
     this.log.append("call", () => ({ call }));
   }
 
-  /** Announces the stored calls. */
-  showPins(pins: readonly FeedPin[], problem: string | undefined): void {
+  /** Announces the stored calls. `isFirst`: a snapshot that has them is about to be made for the first reader. */
+  showPins(pins: readonly FeedPin[], problem: string | undefined, isFirst: boolean): void {
     const files = new Set(pins.map(({ file }) => file));
     const file = files.size === 1 ? pins[0]?.file : undefined;
     this.#pins = { pins, ...(file !== undefined && { pinFile: file }), ...(problem !== undefined && { pinProblem: problem }) };
-    this.log.append("pins", () => ({ pins, ...(file !== undefined && { file }), ...(problem !== undefined && { problem }) }));
+    if (!isFirst) this.log.append("pins", () => ({ pins, ...(file !== undefined && { file }), ...(problem !== undefined && { problem }) }));
   }
 
   /** Announces that a stored call was made. */

@@ -255,6 +255,7 @@ const storedCalls = {
     "not allowed": { tool: "measure", arguments: { city: "Oslo" } },
     misspelt: { tool: "measure", expect: { contain: "x" } },
     gone: { tool: "mesure" },
+    hostile: { tool: "\u001b[2J\u202e" },
   },
 };
 
@@ -273,13 +274,14 @@ test(
     expect(json).toMatchObject({ code: 1, stderr: "" });
     expect(JSON.parse(json.stdout).data).toMatchObject({
       files: [file],
-      counts: { tests: 5, passed: 1, failed: 3, skipped: 1 },
+      counts: { tests: 6, passed: 1, failed: 4, skipped: 1 },
       tests: [
         { file, status: "failed", line: 36, message: expect.stringContaining('"contain" is not an expectation.') },
         { file, name: "in Oslo", status: "passed" },
         { file, name: "too warm", status: "failed", line: 15, column: 5, message: "celsius is 3, not 20." },
         { file, name: "not allowed", status: "skipped" },
         { file, name: "gone", status: "failed", line: 39, message: 'Tool "mesure" does not exist.\nOther tools of the skill: measure.' },
+        { file, name: "hostile", status: "failed", message: expect.not.stringContaining("\u001b") },
       ],
     });
     place.write("skills/weather/calls.json", JSON.stringify({ calls: { "in Oslo": storedCalls.calls["in Oslo"] } }));
