@@ -44,6 +44,8 @@ test("--help lists the commands", async () => {
                              what it overrides
       show <name>            show what a tool takes and returns, or what a skill
                              contains
+      inspect <source>       open the export of a session, or follow a running
+                             inspector
       test [folder...]       run the tests of skills
       types                  write TypeScript declarations of all tools
       check [dir...]         find problems in skills and suggest improvements,
