@@ -100,7 +100,8 @@ const said =
   /^(?:user\.message|assistant\.message|tool\.execution_(?:start|complete)|permission\.(?:requested|completed)|hook\.end|subagent\.\w+|session\.(?:error|warning|info)|elicitation\.\w+|user_input\.\w+)$/;
 
 function Conversation({ events }: { readonly events: readonly FeedEvent[] }): JSX.Element {
-  const shown = events.filter(({ type }) => said.test(type)).slice(-300);
+  // A model that only calls tools says nothing.
+  const shown = events.filter(({ type, data }) => said.test(type) && data["content"] !== "").slice(-300);
   if (shown.length === 0) return <p>Nothing was said or called yet.</p>;
   return (
     <ol class="conversation">
