@@ -204,7 +204,7 @@ function ExportButtons({ tool, draft }: ExportButtonsProps): JSX.Element {
   const exported = useSignal<FeedRequests["exportCall"]["result"] | undefined>(undefined);
   const show = (): void =>
     attempt(
-      requestHost("exportCall", { tool: tool.definition.name, arguments: draft.value.value }).then((texts) => {
+      requestHost("exportCall", { tool: tool.id, arguments: draft.value.value }).then((texts) => {
         exported.value = texts;
       }),
     );
@@ -213,7 +213,7 @@ function ExportButtons({ tool, draft }: ExportButtonsProps): JSX.Element {
       requestHost("pin.save", {
         pin: {
           name: `${tool.definition.name} ${formatTime(Date.now())}`,
-          tool: tool.definition.name,
+          tool: tool.id,
           arguments: draft.value.value,
           isAutomatic: false,
         },

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
-import type { FeedPin, FeedPinRun } from "../../src/servers/inspector/feed-messages.ts";
+import type { Json } from "../../src/base/json.ts";
+import type { FeedPin, FeedPinRun, FeedResult } from "../../src/servers/inspector/feed-messages.ts";
 import { requestHost } from "../feed/host-requests.ts";
 import { attempt, store } from "../page-state.ts";
 import { ResultView } from "../parts/result-view.tsx";
@@ -29,20 +30,51 @@ const isGood: Readonly<Record<FeedPinRun["outcome"], boolean>> = {
   skipped: false,
 };
 
-function PinCard({ pin: { id, name, tool, arguments: args, isAutomatic, lastRun } }: { readonly pin: FeedPin }): JSX.Element {
+function PinCard({ pin }: { readonly pin: FeedPin }): JSX.Element {
+  const { id, name, skill, tool, arguments: args, expect, isAutomatic, lastRun } = pin;
   const isReadOnly = store.isReadOnly.value;
-  const isMadeAgain = isAutomatic || [...store.tools.value.values()].some((each) => each.definition.name === tool && each.isReadOnly);
+  const isReading = store.tools.value.get(`skill/${skill}/${tool}`)?.isReadOnly === true;
+  const expected = lastRun?.result && expectationOf(lastRun.result);
   return (
     <section class="card" aria-label={`Pinned call ${name}`}>
       <h3>{name}</h3>
       <p>
-        <strong>{tool}</strong> <code class="cut">{JSON.stringify(args)}</code>{" "}
-        <span class="hint">{isMadeAgain ? "made again when its tool changes" : "made only when you ask"}</span>
+        <strong>
+          {skill}/{tool}
+        </strong>{" "}
+        <code class="cut">{JSON.stringify(args)}</code>{" "}
+        <span class="hint">{isReading || isAutomatic ? "made again when its tool changes" : "made only when you ask"}</span>
       </p>
+      {expect === undefined ? null : (
+        <p>
+          Expected: <code class="cut">{JSON.stringify(expect)}</code>
+        </p>
+      )}
+      {isReading ? null : (
+        <label>
+          <input
+            type="checkbox"
+            checked={isAutomatic}
+            disabled={isReadOnly}
+            onChange={({ currentTarget }) => savePin(pin, { isAutomatic: currentTarget.checked })}
+          />{" "}
+          Make it again when its tool changes, although the tool does not claim to read only
+        </label>
+      )}
       <div class="buttons">
         <button type="button" disabled={isReadOnly} onClick={() => attempt(requestHost("pin.run", { pinId: id }))}>
           Run {name}
         </button>
+        {expected === undefined ? null : (
+          <button type="button" disabled={isReadOnly} onClick={() => savePin(pin, { expect: expected })}>
+            Expect this result of {name}
+          </button>
+        )}
+        {expect === undefined ? null : (
+          <button type="button" disabled={isReadOnly} onClick={() => savePin(pin, { expect: undefined })}>
+            Expect nothing of {name}
+          </button>
+        )}
         <button type="button" disabled={isReadOnly} onClick={() => attempt(requestHost("pin.remove", { pinId: id }))}>
           Remove {name}
         </button>
@@ -50,6 +82,19 @@ function PinCard({ pin: { id, name, tool, arguments: args, isAutomatic, lastRun 
       {lastRun === undefined ? null : <PinRun run={lastRun} />}
     </section>
   );
+}
+
+function savePin(pin: FeedPin, change: { readonly isAutomatic?: boolean; readonly expect?: Json | undefined }): void {
+  const { id, name, tool, arguments: args, isAutomatic, expect } = { ...pin, ...change };
+  attempt(requestHost("pin.save", { pin: { id, name, tool, arguments: args, isAutomatic, ...(expect && { expect }) } }));
+}
+
+/** What a later result must be to be as this one. Of a result that is not shown whole only how the call ended is known. */
+function expectationOf({ code, text, structured }: FeedResult): Json {
+  const isWhole = (value: unknown): boolean => !/"\$blob":|\[redacted\]|\[too /.test(JSON.stringify(value));
+  if (code !== "success") return { code };
+  if (structured !== undefined && isWhole(structured)) return { structured };
+  return isWhole(text) ? { text } : { ok: true };
 }
 
 function PinRun({ run }: { readonly run: FeedPinRun }): JSX.Element {
