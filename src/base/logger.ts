@@ -80,7 +80,7 @@ export function isSecretName(name: string): boolean {
 /** MCP's progressToken is a request number, and token counts are useful in logs. */
 function isSecret(key: string, value: unknown): boolean {
   if (value === undefined || value === null || key === "progressToken") return false;
-  return isSecretName(key) && !(typeof value === "number" && /tokens$/i.test(key));
+  return isSecretName(key) && !(typeof value === "number" && /tokens$|token(?:limit|count)$/i.test(key));
 }
 
 /** A copy for logs: values under keys that name secrets, and credentials inside strings, are replaced; depth is bounded. */

@@ -52,6 +52,11 @@ test("never throws, whatever is logged and whatever the sink does", () => {
 });
 
 test("counts of tokens and the number of a request are not redacted", () => {
-  const frame = { params: { _meta: { progressToken: 7 }, maxTokens: 100 }, usage: { outputTokens: 3 }, refreshTokens: ["r"], token: 5 };
+  const frame = {
+    params: { _meta: { progressToken: 7 }, maxTokens: 100 },
+    usage: { outputTokens: 3, tokenLimit: 8_000 },
+    refreshTokens: ["r"],
+    token: 5,
+  };
   expect(redact(frame)).toEqual({ ...frame, refreshTokens: "[redacted]", token: "[redacted]" });
 });
