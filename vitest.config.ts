@@ -7,10 +7,16 @@ import { patience } from "./test/slowness.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** Tests that `npm run test:interop` runs, since each of them first installs a big program from npm. */
-export const realPeers: string[] = ["copilot-python", "inspector", "language-server", "registry", "package-managers", "new-user"].map(
-  (room) => `test/interop/${room}/**/*.test.ts`,
-);
+/** Tests that `npm run test:interop` runs, since each of them first installs a big program from npm, or starts servers or browsers. */
+export const realPeers: string[] = [
+  "copilot-python",
+  "inspector",
+  "language-server",
+  "nats",
+  "registry",
+  "package-managers",
+  "new-user",
+].map((room) => `test/interop/${room}/**/*.test.ts`);
 
 /** Tests that `npm run test:programs` runs, since most of their time is that of programs that they start: this package as built, git, Python. */
 export const starting: string[] = [

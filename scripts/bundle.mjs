@@ -16,7 +16,7 @@ const { values: given } = parseArgs({ options: { compiled: { type: "string" }, d
 const compiled = given.compiled ?? join(root, "build/dist");
 const dist = given.dist ?? join(root, "dist");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const plugins = ["language-server", "library-docs", "python-tools", "workspace-tools"];
+const plugins = ["language-server", "library-docs", "nats", "python-tools", "workspace-tools"];
 const ofPlugins = Object.fromEntries(plugins.map((name) => [`plugins/${name}/plugin`, `plugins/${name}/plugin.js`]));
 const adapters = Object.fromEntries(
   ["ai-sdk", "anthropic", "langchain", "openai"].map((name) => [`adapters/${name}`, `adapters/${name}.js`]),
@@ -243,8 +243,9 @@ function shorten({ fileName, moduleIds }) {
 
 /** Users install the dependencies alone: what was found here because something else of the development brought it is missing there. */
 function assertInstalled(output) {
-  // An adapter is imported by programs that have the package it is for.
-  const installed = ({ fileName }) => ({ ...manifest.dependencies, ...(fileName.startsWith("adapters/") && manifest.peerDependencies) });
+  // An adapter, or the plugin for NATS, is used by programs that have the packages it is for.
+  const hasPeers = (fileName) => fileName.startsWith("adapters/") || fileName.startsWith("plugins/nats/");
+  const installed = ({ fileName }) => ({ ...manifest.dependencies, ...(hasPeers(fileName) && manifest.peerDependencies) });
   const missing = output.flatMap((file) => {
     const packages = [...file.imports, ...file.dynamicImports]
       .filter((id) => isPackage(id) && !isBuiltin(id) && !/\.js$/.test(id))

@@ -105,7 +105,7 @@ const helpGroups: Readonly<Record<string, readonly string[]>> = {
     "sessions",
     "agent",
   ],
-  "Serve and connect:": ["connect", "disconnect", "mcp", "approve", "login", "logout", "doctor"],
+  "Serve and connect:": ["connect", "disconnect", "mcp", "worker", "approve", "login", "logout", "doctor"],
   "Install and publish:": ["add", "remove", "update", "outdated", "lock", "verify", "ci", "pack", "publish"],
   "Trust:": ["trust", "sign", "keys"],
   "More:": ["completion"],

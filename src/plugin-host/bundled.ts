@@ -12,11 +12,15 @@ export const workspacePlugin: string = `${bundledPrefix}workspace-tools`;
 /** The bundled plugin that runs tools in Python. */
 export const pythonPlugin: string = `${bundledPrefix}python-tools`;
 
+/** The bundled plugin that offers the tools of other machines. */
+export const natsPlugin: string = `${bundledPrefix}nats`;
+
 const bundledSpecifiers: ReadonlySet<string> = new Set([
   workspacePlugin,
   pythonPlugin,
   `${bundledPrefix}language-server`,
   `${bundledPrefix}library-docs`,
+  natsPlugin,
 ]);
 
 /** The specifier of the bundled plugin with this name. Undefined: there is none. */
@@ -28,6 +32,11 @@ export function bundledSpecifier(name: string): string | undefined {
 /** Whether a specifier names a bundled plugin. */
 export function isBundledSpecifier(specifier: string): boolean {
   return specifier.startsWith(bundledPrefix);
+}
+
+/** Whether the tools of a bundled plugin are part of skillhost, too. Those that come from other machines are not: they cannot take a skill's name. */
+export function bringsOwnTools(specifier: string | undefined): boolean {
+  return specifier !== undefined && isBundledSpecifier(specifier) && specifier !== natsPlugin;
 }
 
 /**

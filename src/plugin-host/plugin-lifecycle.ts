@@ -7,7 +7,7 @@ import { settlesWithin, waitFor } from "../base/wait.ts";
 import type { OwnedScope } from "../io/scope.ts";
 import { countCalls } from "../skills/load/calls-in-flight.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
-import { bundledSpecifier } from "./bundled.ts";
+import { bringsOwnTools, bundledSpecifier } from "./bundled.ts";
 import { bundleOf } from "./bundles/bundle-plugin.ts";
 import { type Contributions, countContributions, type PluginPlace } from "./contributions.ts";
 import { type ActivePlugin, isReloadable, type PluginEntry } from "./plugin-entry.ts";
@@ -76,7 +76,7 @@ export class PluginLifecycle {
     }
     const { workingDirectory, log, sessions } = this.#options;
     const { plugin, config, identity } = candidate;
-    const place = { name: plugin.name, isBundled: entry.isBundled, identity, config, workingDirectory, log, sessions };
+    const place = { name: plugin.name, isBundled: bringsOwnTools(entry.specifier), identity, config, workingDirectory, log, sessions };
     const activation = await activatePlugin(candidate.plugin, place, this.#limits(signal));
     if (activation.kind === "failed" && signal?.aborted === true) {
       // A newer attempt follows.

@@ -34,6 +34,7 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither
   dev: ["asks", "dev --watch never"],
   call: ["asks", "call evil {} --yes"],
   mcp: ["asks", "mcp --yes"],
+  worker: ["asks", "worker --nats 127.0.0.1:9"],
   approve: ["asks", "approve evil --yes"],
   login: ["asks", "login evil"],
   logout: ["asks", "logout evil"],
