@@ -68,6 +68,8 @@ test("a call that could not be read again is refused before anything is written"
   using file = folder();
   await expect(saveStoredCall(file, call("a", { expect: { matches: "(" } }), running)).rejects.toMatchObject({ code: "CALL_INVALID" });
   await expect(saveStoredCall(file, call("__proto__"), running)).rejects.toMatchObject({ code: "CALL_INVALID" });
+  const args = JSON.parse('{"__proto__":{"a":1}}') as object;
+  await expect(saveStoredCall(file, call("a", { arguments: args }), running)).rejects.toThrow('The key "__proto__" is ignored.');
   expect(existsSync(file.path)).toBe(false);
 });
 

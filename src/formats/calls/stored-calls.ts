@@ -1,5 +1,6 @@
 import { type Diagnostic, type Position, positionAt } from "../../base/diagnostic.ts";
 import { isRecord, type Json } from "../../base/json.ts";
+import { checkSchema } from "../../tools/schema/check-schema.ts";
 import { boundedPattern } from "../../tools/schema/schema-pattern.ts";
 import type { JsonSchema, ResultType } from "../../tools/tool.ts";
 import { type JsonPath, parseJson } from "../text/json-document.ts";
@@ -141,6 +142,9 @@ function parseExpectation(value: Json, complain: JsonComplain, path: JsonPath): 
     fields.wrong("matches", '"matches" is not a regular expression that is matched in linear time: it may not look around or refer back.');
   }
   const schema = fields.object("schema");
+  // What cannot be checked would pass.
+  const fault = schema && checkSchema(schema, { of: "result", untrustedPatterns: true })[0];
+  if (fault !== undefined) fields.wrong("schema", fault.message);
   return {
     ...(ok !== undefined && { ok }),
     ...(code !== undefined && { code }),

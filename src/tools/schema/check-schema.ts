@@ -7,8 +7,8 @@ import { boundedPattern, nativePattern } from "./schema-pattern.ts";
 import { type Dialect, dialectOf, SchemaIndex, type SchemaNode, walkSchema } from "./schema-structure.ts";
 
 export interface SchemaCheckOptions {
-  /** What the schema describes. Arguments must be an object; output may be anything. */
-  readonly of?: "parameters" | "output";
+  /** What the schema describes. Arguments must be an object; output, and the result that is expected of a call, may be anything. */
+  readonly of?: "parameters" | "output" | "result";
   /** The schema comes from an untrusted source: patterns that cannot be matched in bounded time are reported. */
   readonly untrustedPatterns?: boolean;
 }
@@ -18,7 +18,7 @@ export interface SchemaCheckOptions {
  * patterns that cannot be matched, and for the top-level type of parameters.
  */
 export function checkSchema(schema: unknown, options: SchemaCheckOptions = {}): readonly Diagnostic[] {
-  const what = options.of === "output" ? "outputSchema" : "parameters";
+  const what = names[options.of ?? "parameters"];
   try {
     if (isSimple(schema)) return checkType(schema, what);
     return [...checkType(schema, what), ...checkAgainstMeta(schema, what), ...checkParts(schema, what, options.untrustedPatterns === true)];
@@ -28,9 +28,11 @@ export function checkSchema(schema: unknown, options: SchemaCheckOptions = {}): 
   }
 }
 
+const names = { parameters: "parameters", output: "outputSchema", result: "schema" } as const;
+
 function checkType(schema: unknown, what: string): readonly Diagnostic[] {
   if (!isRecord(schema)) return [];
-  if (what === "outputSchema" || schema["type"] === "object") return [];
+  if (what !== names.parameters || schema["type"] === "object") return [];
   if (areProperties(schema)) {
     const [first = ""] = Object.keys(schema);
     const message = `${what} is a list of properties instead of a schema. Use { "type": "object", "properties": { ${JSON.stringify(first)}: …, } }.`;

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkExpectation } from "../../../src/formats/calls/check-expectation.ts";
 import { parseStoredCalls } from "../../../src/formats/calls/stored-calls.ts";
@@ -29,6 +30,9 @@ test.each([
   ["an empty text to contain, which every text does", { tool: "weather", expect: { contains: "" } }, "CALL_EXPECTATION"],
   ["a pattern without a time bound", { tool: "weather", expect: { matches: "(?=a)b" } }, "CALL_EXPECTATION"],
   ["a pattern that is not one", { tool: "weather", expect: { matches: "(" } }, "CALL_EXPECTATION"],
+  ["a schema with a type that does not exist", { tool: "weather", expect: { schema: { type: 5 } } }, "CALL_EXPECTATION"],
+  ["a schema that refers to nothing", { tool: "weather", expect: { schema: { $ref: "#/nowhere" } } }, "CALL_EXPECTATION"],
+  ["a schema whose pattern is not checked", { tool: "weather", expect: { schema: { pattern: "(?=a)b" } } }, "CALL_EXPECTATION"],
   ["a code that does not exist", { tool: "weather", expect: { code: "fine" } }, "CALL_EXPECTATION"],
   ["a list instead of an entry", [], "CALL_INVALID"],
 ])("an entry with %s is left out with its line, and the next one is read", (_what, entry, code) => {
@@ -108,4 +112,62 @@ test("a schema that refers to itself, and a pattern that backtracks elsewhere, e
   const endless = { $ref: "#" };
   expect(await checkExpectation({ schema: endless }, result("{}"))).toHaveLength(1);
   expect(await checkExpectation({ matches: "^(a+)+$" }, result(`${"a".repeat(50_000)}b`))).toHaveLength(1);
+});
+
+/** Stored calls with members of the right names and any values. */
+const anyCalls = fc.dictionary(
+  fc.oneof(fc.string(), fc.constantFrom("a", "__proto__", "constructor")),
+  fc.oneof(
+    fc.jsonValue(),
+    fc.record(
+      {
+        tool: fc.oneof(fc.string(), fc.jsonValue()),
+        arguments: fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue()),
+        automatic: fc.oneof(fc.boolean(), fc.jsonValue()),
+        expect: fc.record(
+          {
+            ok: fc.oneof(fc.boolean(), fc.jsonValue()),
+            code: fc.oneof(fc.constantFrom("success", "denied"), fc.jsonValue()),
+            text: fc.oneof(fc.string(), fc.jsonValue()),
+            contains: fc.oneof(fc.string(), fc.array(fc.string()), fc.jsonValue()),
+            matches: fc.oneof(fc.string(), fc.constantFrom("(a+)+$", "(", "\\p{L}", "[^]")),
+            structured: fc.jsonValue(),
+            schema: fc.oneof(
+              fc.dictionary(fc.constantFrom("type", "properties", "items", "$ref", "pattern", "allOf", "enum", "format"), fc.jsonValue()),
+              fc.jsonValue(),
+            ),
+          },
+          { requiredKeys: [] },
+        ),
+      },
+      { requiredKeys: ["tool"] },
+    ),
+  ),
+);
+
+const anyResult = fc.record(
+  {
+    resultType: fc.constantFrom("success", "failure", "denied", "rejected", "timeout"),
+    textResultForLlm: fc.oneof(fc.string(), fc.json()),
+    structuredContent: fc.jsonValue(),
+    error: fc.string(),
+  },
+  { requiredKeys: ["resultType", "textResultForLlm"] },
+);
+
+test("whatever a file says and a tool returns, the file is read, the result is compared, and nothing is thrown", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyCalls, anyResult, async (entries, given) => {
+      const { calls, diagnostics } = parseStoredCalls(JSON.stringify({ calls: entries }), "calls.json");
+      expect(calls.length + diagnostics.filter(({ severity }) => severity === "error").length).toBeGreaterThanOrEqual(
+        // That name is a warning of the JSON reader.
+        Object.keys(JSON.parse(JSON.stringify(entries))).filter((name) => name !== "__proto__").length,
+      );
+      for (const each of calls) {
+        const reasons = await checkExpectation(each.expect ?? {}, given as ToolResult);
+        expect(reasons.every((reason) => typeof reason === "string" && reason.length < 500)).toBe(true);
+      }
+    }),
+    { numRuns: 300, seed: 7 },
+  );
 });
