@@ -14,6 +14,7 @@ const names = [
   "watch",
   "calls",
   "inspector",
+  "page",
   "blocking",
   "assemble",
   "sessions",

@@ -5,7 +5,7 @@ import { EventsView } from "./events/events-view.tsx";
 import { refusal } from "./feed/feed-connection.ts";
 import { exchangeToken } from "./feed/host-requests.ts";
 import { isPaletteOpen, Palette } from "./navigation/palette.tsx";
-import { linkTo, route, type View, views } from "./navigation/route.ts";
+import { followAddress, linkTo, route, type View, views } from "./navigation/route.ts";
 import { chooseEditor, connection, editorScheme, notice, store } from "./page-state.ts";
 import { PinsView } from "./pins/pins-view.tsx";
 import { ServersView } from "./servers/servers-view.tsx";
@@ -105,6 +105,7 @@ function ConnectionStatus(): JSX.Element {
 
 async function start(): Promise<void> {
   const isAdmitted = await exchangeToken().catch(() => true);
+  followAddress();
   if (isAdmitted) connection.open();
   else connection.state.value = { kind: "refused", reason: refusal };
   render(<Page />, document.getElementById("page")!);

@@ -15,8 +15,13 @@ export const route: Signal<Route> = signal(parseRoute(location.hash));
 addEventListener("hashchange", () => {
   // The address of a host that was started again, entered into this page: only a new page exchanges its token.
   if (/[#&]token=/.test(location.hash)) location.reload();
-  route.value = parseRoute(location.hash);
+  followAddress();
 });
+
+/** Shows what the address names. To be called after a change of it that is not a navigation. */
+export function followAddress(): void {
+  route.value = parseRoute(location.hash);
+}
 
 /** A deep link to a part of a view. */
 export function linkTo(view: View, ...parts: readonly string[]): string {

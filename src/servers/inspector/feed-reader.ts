@@ -56,7 +56,8 @@ export class FeedReader {
 
   /** Shows that the connection works, also through proxies that close silent ones. */
   keepAlive(): void {
-    if (!this.#isBlocked) this.#write(this.#log.last, messageText("alive", this.#log.last, Date.now(), "{}"), false);
+    // With the number of what was sent: messages of this turn of the event loop are still to come.
+    if (!this.#isBlocked) this.#write(this.#seq, messageText("alive", this.#seq, Date.now(), "{}"), false);
   }
 
   end(): void {

@@ -29,6 +29,30 @@ describe.skipIf(!hasBrowser)("the page in a browser: its views", () => {
     await show("skills", "tool", "skill/weather/ask");
     await page.reload();
     await page.getByRole("heading", { name: "ask", level: 2 }).waitFor();
+    await page.goto("about:blank");
+    await page.goto(`${inspector.url}&view=/problems`);
+    await page.getByRole("heading", { name: "Problems", level: 2 }).waitFor();
+    expect(page.url()).toBe(`http://127.0.0.1:${inspector.port}/#/problems`);
+  });
+
+  test("a pinned call is made again when its tool is saved, with the difference of its result", async () => {
+    const { page, show, host, folder, complaints } = await openShown(browser, files);
+    await show("skills", "tool", "skill/weather/forecast");
+    await page.getByLabel(/^city/).fill("Oslo");
+    await page.getByRole("button", { name: "Pin", exact: true }).click();
+    await page.getByText("The call is pinned.").waitFor();
+    await page.getByRole("link", { name: /^Pinned calls/ }).click();
+    await page.getByText("first", { exact: true }).waitFor();
+    put(
+      `${folder}/skills/weather/tools/forecast.ts`,
+      files["skills/weather/tools/forecast.ts"].replace("JSON.stringify(args)", "`${JSON.stringify(args)} or so`"),
+    );
+    await host.reload();
+    await page.getByText("changed", { exact: true }).waitFor();
+    expect(await page.getByRole("group", { name: "What differs in the result" }).innerText()).toContain("or so");
+    await page.getByRole("button", { name: /^Remove / }).click();
+    await page.getByText(/^None\. Call a tool/).waitFor();
+    expect(complaints).toEqual([]);
   });
 
   test("a saved tool shows its new definition, its loads and the chain of its name", async () => {
