@@ -94,10 +94,12 @@ function ConnectionStatus(): JSX.Element {
   const mode = isExport ? "export" : isReadOnly ? "read only" : "";
   return (
     <p class={`connection ${state.kind}`} role="status">
-      {state.kind === "connected" ? (state.isAgain ? "Connected again" : "Connected") : null}
-      {state.kind === "connected" && state.by === "polling" ? " (a proxy holds the stream back)" : null}
-      {state.kind === "connecting" ? "Connecting…" : null}
-      {state.kind === "disconnected" || state.kind === "refused" ? state.reason : null}
+      <span>
+        {state.kind === "connected" ? (state.isAgain ? "Connected again" : "Connected") : null}
+        {state.kind === "connected" && state.by === "polling" ? " (a proxy holds the stream back)" : null}
+        {state.kind === "connecting" ? "Connecting…" : null}
+        {state.kind === "disconnected" || state.kind === "refused" ? state.reason : null}
+      </span>{" "}
       {mode === "" ? null : <span class="badge">{mode}</span>}
     </p>
   );

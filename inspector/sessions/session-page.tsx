@@ -20,6 +20,8 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
   const given = route.value.parts[1] ?? "conversation";
   const tab: Tab = Object.hasOwn(tabs, given) ? (given as Tab) : "conversation";
   const isExport = store.snapshot.value?.isExport === true;
+  // Only a host knows what a model got.
+  const shown = (Object.keys(tabs) as Tab[]).filter((name) => !(isExport && name === "model"));
   return (
     <article class="tall">
       <h2>{session.title ?? `Session ${session.id.slice(0, 8)}`}</h2>
@@ -27,7 +29,7 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
         {session.client} · {session.state} · {session.model ?? "no model"} · {session.workingDirectory}
       </p>
       <nav class="tabs" aria-label="Parts of the session">
-        {(Object.keys(tabs) as Tab[]).map((name) => (
+        {shown.map((name) => (
           <a key={name} href={linkTo("sessions", session.id, name)} aria-current={name === tab ? "page" : undefined}>
             {tabs[name]}
           </a>

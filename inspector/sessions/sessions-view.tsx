@@ -24,9 +24,11 @@ export function SessionsView(): JSX.Element {
           <span>Filter</span>
           <input type="search" value={filter.value} onInput={({ currentTarget }) => (filter.value = currentTarget.value)} />
         </label>
-        <a class="row" href={linkTo("sessions", "new")} aria-current={id === "new" ? "true" : undefined}>
-          Open a session…
-        </a>
+        {store.snapshot.value?.isExport === true ? null : (
+          <a class="row" href={linkTo("sessions", "new")} aria-current={id === "new" ? "true" : undefined}>
+            Open a session…
+          </a>
+        )}
         <VirtualList
           label="Sessions"
           items={sessions}

@@ -12,11 +12,18 @@ import { MessageLog } from "./message-log.ts";
 /** More than the longest line of a log that a host writes. */
 const maxBytes = 512 * 1024 * 1024;
 
+interface ExportOptions {
+  /** 0: any that is free. */
+  readonly port?: number | undefined;
+  /** Default: that of this package. */
+  readonly pageFolder?: string | undefined;
+}
+
 /**
  * Serves the page of a session that was exported to a file, as JSON lines with an event each. No host is needed, and nothing can be called.
  * @throws HostError `SESSION_EXPORT` when the file cannot be read or contains no events; `HTTP_LISTEN` when the port is in use.
  */
-export async function serveExport(file: string, options: { readonly port?: number | undefined } = {}): Promise<Inspector> {
+export async function serveExport(file: string, { port = 0, pageFolder }: ExportOptions = {}): Promise<Inspector> {
   const blobs = new BlobStore();
   const { session, events, diagnostics } = await readExport(file, blobs);
   return serveFeed(
@@ -54,7 +61,7 @@ export async function serveExport(file: string, options: { readonly port?: numbe
         blob: (id) => blobs.read(id),
       };
     },
-    { port: options.port ?? 0 },
+    { port, pageFolder },
   );
 }
 
