@@ -24,7 +24,7 @@ function expectEqual(title, actual, expected) {
 
 // What users download beside the package itself; npm's own libraries are part of it. Raise it only with a reason.
 const mostMegabytes = 60;
-const mostFiles = 3_500;
+const mostFiles = 3_550;
 // 1.3 MB before the page of the inspector, whose own limit is in bundle-inspector.mjs.
 const mostPackedBytes = 1.6e6;
 

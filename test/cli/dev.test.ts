@@ -7,7 +7,7 @@ const terminal = { isTTY: true, env: { NO_COLOR: "1" } };
 
 test("dev prints the loaded skills, then one line per change with time, name, reason and duration", async () => {
   using place = workplace(files);
-  const dev = startCli(["dev"], { cwd: place.path, ...terminal });
+  const dev = startCli(["dev", "--no-inspect"], { cwd: place.path, ...terminal });
   expect(await dev.line(() => true)).toBe("greeter  active  skills/greeter");
   expect(await dev.line(() => true)).toBe("  hello");
   expect(await dev.line(() => true)).toMatch(/^1 skill, 1 tool, loaded in \d+ ms\.$/);

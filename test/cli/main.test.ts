@@ -53,6 +53,7 @@ test("--help lists the commands", async () => {
 
     Serve and connect:
       mcp                    serve skills to MCP clients
+      worker                 serve tools to the hosts of a fleet
       approve <name> [tool]  show which definitions of an MCP server or skill
                              changed since they were approved, and approve them
       login <server>         sign in to a remote MCP server
