@@ -2,6 +2,15 @@ import { definePlugin, type Plugin } from "skillhost";
 import { RemoteToolSource, type RemoteToolsConfig } from "./remote-tool-source.ts";
 
 export type { FleetConnectionOptions } from "./fleet-connection.ts";
+export { type FollowedSkills, type FollowOptions, followSkills } from "./follow-skills.ts";
+export {
+  type CatalogEntry,
+  type HostedSkill,
+  type HostReport,
+  openSkillCatalog,
+  type SkillCatalog,
+  type SkillPush,
+} from "./skill-catalog.ts";
 export { startToolWorker, type ToolWorker, type ToolWorkerOptions } from "./tool-worker.ts";
 
 const text = { type: "string", minLength: 1 } as const;

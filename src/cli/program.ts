@@ -5,6 +5,7 @@ import type { CommonOptions, RunCommand } from "./command-context.ts";
 import type { Shell } from "./completion-scripts.ts";
 import type { Choose } from "./grammar/choose.ts";
 import { addConnectCommands } from "./grammar/connect-commands.ts";
+import { addFleetCommands } from "./grammar/fleet-commands.ts";
 import { addInspectCommands } from "./grammar/inspect-commands.ts";
 import { collect } from "./grammar/option-values.ts";
 import { addPackageCommands } from "./grammar/package-commands.ts";
@@ -77,6 +78,7 @@ Examples:
   addScaffoldCommands(program, choose);
   addServerCommands(program, choose);
   addConnectCommands(program, choose);
+  addFleetCommands(program, choose);
   addRunCommands(program, choose);
   addInspectCommands(program, choose);
   addDoctorCommand(program, choose);
@@ -105,8 +107,9 @@ const helpGroups: Readonly<Record<string, readonly string[]>> = {
     "sessions",
     "agent",
   ],
-  "Serve and connect:": ["connect", "disconnect", "mcp", "worker", "approve", "login", "logout", "doctor"],
+  "Serve and connect:": ["connect", "disconnect", "mcp", "approve", "login", "logout", "doctor"],
   "Install and publish:": ["add", "remove", "update", "outdated", "lock", "verify", "ci", "pack", "publish"],
+  "Several machines:": ["worker", "push", "rollback", "status"],
   "Trust:": ["trust", "sign", "keys"],
   "More:": ["completion"],
 };

@@ -3,7 +3,6 @@ import type { ApproveOptions } from "../commands/approve.ts";
 import type { DevOptions } from "../commands/dev.ts";
 import type { LoginOptions } from "../commands/login.ts";
 import type { McpCommandOptions } from "../commands/mcp.ts";
-import type { WorkerCommandOptions } from "../commands/worker.ts";
 import type { Choose } from "./choose.ts";
 import { collect, count, milliseconds, port, withFilters } from "./option-values.ts";
 
@@ -42,7 +41,6 @@ export function addServerCommands(program: Command, choose: Choose): void {
       },
     );
   addMcpCommand(program, choose);
-  addWorkerCommand(program, choose);
   addAccessCommands(program, choose);
 }
 
@@ -67,36 +65,6 @@ function addMcpCommand(program: Command, choose: Choose): void {
   ).action((options: McpCommandOptions) =>
     choose("mcp", async (context) => (await import("../commands/mcp.ts")).mcp(context, options), { agent: options.agent }),
   );
-}
-
-function addWorkerCommand(program: Command, choose: Choose): void {
-  withFleet(
-    program
-      .command("worker")
-      .summary("serve tools to the hosts of a fleet")
-      .description("Serves the tools of the skills to hosts on other machines, over NATS. Those hosts decide which calls are allowed."),
-  )
-    .option("--name <name>", "name in lists of services (default: skillhost-worker)")
-    .option("--max-calls <count>", "calls that run at the same time (default: 256)", count)
-    .option("--grace <ms>", "how long running calls may take when the worker is stopped (default: 30000)", milliseconds)
-    .option("--available <pattern>", "only these tools; repeatable", collect)
-    .option("--excluded <pattern>", "all tools but these; repeatable", collect)
-    .action((options: WorkerCommandOptions) =>
-      choose("worker", async (context) => (await import("../commands/worker.ts")).worker(context, options), {}),
-    );
-}
-
-/** Adds the options that decide which servers a fleet meets at, and as whom. */
-function withFleet(command: Command): Command {
-  return command
-    .option("--nats <address>", "NATS server, such as nats://127.0.0.1:4222; repeatable (default: NATS_URL)", collect)
-    .option("--prefix <name>", "first part of every subject (default: skillhost)")
-    .option("--credentials <file>", "credentials file with JWT and key (default: NATS_CREDS)")
-    .option("--nkey <file>", "file with the seed of an NKey (default: NATS_NKEY)")
-    .option("--tls-ca <file>", "certificates of the authorities that sign the servers' certificates")
-    .option("--tls-cert <file>", "own certificate")
-    .option("--tls-key <file>", "key of the own certificate")
-    .option("--no-tls", "without TLS to servers on other machines, too");
 }
 
 function addAccessCommands(program: Command, choose: Choose): void {

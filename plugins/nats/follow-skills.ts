@@ -1,0 +1,175 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import type { Host, Logger } from "skillhost";
+import type { FleetConnectionOptions } from "./fleet-connection.ts";
+import { isObject } from "./frames.ts";
+import { unpackSkill } from "./skill-archive.ts";
+import { type CatalogEntry, type HostedSkill, openSkillCatalog, type SkillCatalog, versionFor } from "./skill-catalog.ts";
+
+/**
+ * Options of a host that follows the catalog of a fleet.
+ *
+ * @example
+ * ```ts
+ * const options: FollowOptions = { servers: "nats://127.0.0.1:4222", folder: "/var/lib/skillhost/skills" };
+ * ```
+ */
+export interface FollowOptions extends FleetConnectionOptions {
+  /** An absolute path, which must be one of the host's `skillDirectories`. Nothing else may write there. */
+  readonly folder: string;
+  /** The host's name in reports, by which its share of canaries is decided. Default: the name of the machine. */
+  readonly name?: string | undefined;
+  readonly logger?: Pick<Logger, "info" | "warning"> | undefined;
+}
+
+/** A host that follows a catalog. Disposing ends that; the skills stay. */
+export interface FollowedSkills extends AsyncDisposable {
+  /** What runs, by skill. */
+  readonly skills: Readonly<Record<string, HostedSkill>>;
+}
+
+const reportEveryMs = 20_000;
+const stateFile = ".fleet.json";
+
+/**
+ * Runs the versions of the catalog in a host, those of now and each that is pushed. Settles when those of now are loaded. A version that cannot be
+ * fetched or loaded is reported, and the one before it is put back.
+ * @throws HostError as `openSkillCatalog`.
+ */
+export async function followSkills(host: Host, options: FollowOptions): Promise<FollowedSkills> {
+  mkdirSync(options.folder, { recursive: true });
+  const catalog = await openSkillCatalog(options);
+  const follower = new Follower(host, catalog, options);
+  try {
+    for (const entry of await catalog.list()) await follower.apply(entry);
+    follower.begin();
+    return follower;
+  } catch (error) {
+    await catalog[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+class Follower implements FollowedSkills {
+  readonly #host: Host;
+  readonly #catalog: SkillCatalog;
+  readonly #options: FollowOptions;
+  readonly #name: string;
+  readonly #id: string = randomBytes(12).toString("hex");
+  readonly #skills: Record<string, HostedSkill>;
+  /** The entries whose version does not run, to be tried again. */
+  readonly #open = new Map<string, CatalogEntry>();
+  #queue: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(host: Host, catalog: SkillCatalog, options: FollowOptions) {
+    this.#host = host;
+    this.#catalog = catalog;
+    this.#options = options;
+    this.#name = options.name ?? hostname();
+    this.#skills = readState(join(options.folder, stateFile));
+  }
+
+  get skills(): Readonly<Record<string, HostedSkill>> {
+    return { ...this.#skills };
+  }
+
+  begin(): void {
+    void this.#watch();
+    this.#timer = setInterval(() => {
+      for (const entry of this.#open.values()) void this.apply(entry);
+      this.#report();
+    }, reportEveryMs);
+    this.#report();
+  }
+
+  /** One after another: each is a reload of its own. */
+  apply(entry: CatalogEntry): Promise<void> {
+    this.#queue = this.#queue.then(() => this.#apply(entry));
+    return this.#queue;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#queue;
+    await this.#catalog[Symbol.asyncDispose]();
+  }
+
+  async #watch(): Promise<void> {
+    try {
+      for await (const entry of this.#catalog.watch()) await this.apply(entry);
+    } catch (error) {
+      this.#options.logger?.warning("The catalog is not followed any more.", { error: String(error) });
+    }
+  }
+
+  async #apply(entry: CatalogEntry): Promise<void> {
+    const { skill } = entry;
+    const digest = versionFor(entry, this.#name);
+    const before = this.#skills[skill]?.digest;
+    const problem = before === digest && existsSync(join(this.#options.folder, skill)) ? undefined : await this.#replace(skill, digest);
+    this.#skills[skill] = problem === undefined ? { digest } : { ...(before !== undefined && { digest: before }), problem };
+    if (problem === undefined) this.#open.delete(skill);
+    else this.#open.set(skill, entry);
+    const { logger, folder } = this.#options;
+    if (problem !== undefined) logger?.warning(`The skill "${skill}" was not updated.`, { digest, problem });
+    else if (before !== digest) logger?.info(`The skill "${skill}" was updated.`, { digest });
+    writeFileSync(join(folder, stateFile), JSON.stringify(this.#skills));
+    this.#report();
+  }
+
+  /** Returns why the version does not run. */
+  async #replace(skill: string, digest: string): Promise<string | undefined> {
+    const { folder } = this.#options;
+    const staging = `${folder}.${randomBytes(6).toString("hex")}`;
+    const [place, next, last] = [join(folder, skill), join(staging, "next"), join(staging, "last")];
+    try {
+      unpackSkill(await this.#catalog.fetch(digest), digest, next);
+      const hadOne = existsSync(place);
+      if (hadOne) renameSync(place, last);
+      renameSync(next, place);
+      const problem = await this.#load(skill);
+      if (problem === undefined) return undefined;
+      renameSync(place, next);
+      if (hadOne) renameSync(last, place);
+      await this.#load(skill);
+      return problem;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    } finally {
+      rmSync(staging, { recursive: true, force: true });
+    }
+  }
+
+  async #load(skill: string): Promise<string | undefined> {
+    await this.#host.reload();
+    await this.#host.idle();
+    const place = join(this.#options.folder, skill);
+    const loaded = this.#host.skills.find(({ folder }) => folder === place);
+    if (loaded === undefined) return "the host did not find it";
+    const fault = loaded.diagnostics.find(({ severity }) => severity === "error");
+    if (loaded.stale || fault !== undefined) return fault?.message ?? "it could not be loaded";
+    return loaded.state === "failed" || loaded.state === "refused" || loaded.state === "untrusted"
+      ? `it is ${loaded.state}: ${loaded.rule}`
+      : undefined;
+  }
+
+  #report(): void {
+    const report = { host: this.#name, skills: this.#skills };
+    this.#catalog.report(this.#id, report).catch((error: unknown) => {
+      this.#options.logger?.warning("The state of the skills was not reported.", { error: String(error) });
+    });
+  }
+}
+
+function readState(file: string): Record<string, HostedSkill> {
+  try {
+    const state: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return isObject(state) ? ({ ...state } as Record<string, HostedSkill>) : {};
+  } catch {
+    // The first start; or the file is damaged, and all is fetched again.
+    return {};
+  }
+}
