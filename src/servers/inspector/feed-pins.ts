@@ -17,6 +17,9 @@ import { redacted, toFeedRecord } from "./feed-json.ts";
 import type { FeedPin, FeedPinRun, FeedRequests } from "./feed-messages.ts";
 import type { WatchedHost } from "./watched-host.ts";
 
+/** Files that do not exist yet are watched for this many skills. Those of others are seen with the next load of their skill. */
+const maxWatched = 200;
+
 interface ReadSkill {
   readonly folder: string;
   readonly calls: readonly SkillCall[];
@@ -41,6 +44,7 @@ export class FeedPins implements AsyncDisposable {
   /** Those with stored calls, or with a file that is wrong, by folder. Undefined: no reader has come so far. */
   #skills: Map<string, ReadSkill> | undefined;
   #watcher: TreeWatcher | undefined;
+  readonly #watchedFiles = new Set<string>();
   #runner: { readonly session: Session; readonly runner: StoredCallRunner } | undefined;
   #running: Promise<void> = Promise.resolve();
   #failure: string | undefined;
@@ -91,6 +95,8 @@ export class FeedPins implements AsyncDisposable {
     await saveStoredCall(fileIn(folder), call, { signal });
     if (formerFolder !== undefined && pinId !== id) await removeStoredCall(fileIn(formerFolder), former!.call.name, { signal });
     this.#readAgain(formerFolder === undefined ? [folder] : [folder, formerFolder]);
+    // A later change of the file by others is seen.
+    await this.#watcher?.ready;
     return { pinId };
   }
 
@@ -135,10 +141,11 @@ export class FeedPins implements AsyncDisposable {
     // While a file cannot be read, as during an edit, the calls that it had stay.
     const isBroken = read.calls.length === 0 && diagnostics.some(({ severity }) => severity === "error");
     const calls = isBroken ? (this.#skills?.get(folder)?.calls ?? []) : read.calls;
-    if (calls.length + diagnostics.length > 0) {
-      this.#skills?.set(folder, { folder, calls, diagnostics });
-      this.#watch(file);
-    } else if (this.#skills?.delete(folder)) this.#watcher?.remove(file);
+    const isUsed = calls.length + diagnostics.length > 0;
+    if (isUsed) this.#skills?.set(folder, { folder, calls, diagnostics });
+    else this.#skills?.delete(folder);
+    if (isUsed || (isOwn && this.#watchedFiles.size < maxWatched)) this.#watch(file);
+    else if (this.#watchedFiles.delete(file)) this.#watcher?.remove(file);
   }
 
   /** A host does not report changes of these files, since they are not code of the skill. */
@@ -148,6 +155,7 @@ export class FeedPins implements AsyncDisposable {
       onChange: (changes) => this.#readAgain([...new Set(changes.map(({ path }) => dirname(path)))]),
       onProblem: (problem) => this.#failed(formatDiagnostic(problem)),
     });
+    this.#watchedFiles.add(file);
     this.#watcher.add(file);
   }
 

@@ -184,6 +184,17 @@ describe("stored calls after a save", () => {
     expect(state.pinCalls).toBe(1);
   });
 
+  test("a file of calls that is written beside a skill is read without a load of the skill", async () => {
+    const inspected = await openInspected({ ...files, "skills/other/SKILL.md": skillMd("other") }, { watch: true });
+    await inspected.host.idle();
+    const reader = inspected.read();
+    await reader.next("snapshot");
+    // Its answer comes when the files of all skills are watched.
+    await inspected.request("pin.save", { pin: { name: "x", tool: "measure", arguments: {}, isAutomatic: false } });
+    put(`${inspected.folder}/skills/other/calls.json`, calls({ gone: { tool: "nothing" } }));
+    expect((await reader.next("pin.run", ({ pinId }) => pinId === "other/gone")).run.reasons).toEqual(['Tool "nothing" does not exist.']);
+  });
+
   test("while the file of the calls cannot be read, the calls that it had stay", async () => {
     const inspected = await openInspected({ ...files, "skills/weather/calls.json": calls({ cold: { tool: "measure" } }) }, { watch: true });
     await inspected.host.idle();
