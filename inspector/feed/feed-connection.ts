@@ -92,10 +92,7 @@ export class FeedConnection {
     const pause = Math.min(longestPause, 250 * 2 ** this.#losses++);
     await new Promise((resolve) => setTimeout(resolve, pause));
     // An event stream does not say why it failed.
-    const status = await fetch("session", { cache: "no-store" }).then(
-      ({ status }) => status,
-      () => undefined,
-    );
+    const status = await answerTo("session");
     if (status === 401 || status === 403) this.state.value = { kind: "refused", reason: refusal };
     else this.#connect();
   }
@@ -125,6 +122,19 @@ export class FeedConnection {
       await new Promise((resolve) => setTimeout(resolve, pollInterval));
     }
   }
+}
+
+/** The status of an answer. Undefined: there is none, or it takes too long, as from a host that was halted. */
+async function answerTo(path: string): Promise<number | undefined> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), longestSilence);
+  const answered = fetch(path, { cache: "no-store", signal: controller.signal });
+  const status = await answered.then(
+    (response) => response.status,
+    () => undefined,
+  );
+  clearTimeout(timer);
+  return status;
 }
 
 export const refusal = "The host does not accept this page. Open the address that it printed when it started.";

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
@@ -22,9 +23,17 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 /** Without a browser these tests are skipped, and say so. */
 export const hasBrowser: boolean = existsSync(executablePath);
 
-export function launchBrowser(): Promise<Browser> {
-  // Chromium's own sandbox does not work for the superuser and in containers.
-  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+export async function launchBrowser(): Promise<Browser> {
+  // A Chromium that is ended leaves files behind now and then.
+  const temp = mkdtempSync(join(tmpdir(), "chromium-"));
+  // Its own sandbox does not work for the superuser and in containers.
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], env: { ...process.env, TMPDIR: temp } });
+  const close = browser.close.bind(browser);
+  browser.close = async (...options) => {
+    await close(...options);
+    rmSync(temp, { recursive: true, force: true, maxRetries: 10 });
+  };
+  return browser;
 }
 
 /** The folder of the page, built from the current sources. */

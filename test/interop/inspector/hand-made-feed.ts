@@ -104,7 +104,7 @@ export function feedEvent(number: number): { readonly sessionId: string; readonl
   };
 }
 
-type Mode = "passes" | "holds streams back" | "is down";
+type Mode = "passes" | "holds streams back" | "does not answer" | "is down";
 
 /** A proxy between the page and the inspector, as some companies have one. The inspector sees its own address in the requests. */
 export class BetweenProxy {
@@ -112,6 +112,8 @@ export class BetweenProxy {
   readonly #sockets = new Set<Socket>();
   readonly #port: number;
   readonly queries: string[] = [];
+  /** How many requests have come. */
+  asked = 0;
   mode: Mode = "passes";
 
   private constructor(port: number) {
@@ -142,6 +144,8 @@ export class BetweenProxy {
 
   #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
     if (this.mode === "is down") return void incoming.socket.destroy();
+    this.asked++;
+    if (this.mode === "does not answer") return;
     const isFeed = incoming.url?.startsWith("/feed") === true;
     if (isFeed) this.queries.push(incoming.url!);
     const host = `127.0.0.1:${this.#port}`;

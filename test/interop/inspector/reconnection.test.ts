@@ -59,6 +59,20 @@ describe.skipIf(!hasBrowser)("the page in a browser: connections that end", () =
     expect(proxy.queries.some((query) => query.includes("poll=1") && query.includes("since="))).toBe(true);
   });
 
+  test("a host that takes requests and does not answer is asked again", async () => {
+    const { page, proxy } = await openBehindProxy(browser, { hasClock: true });
+    await page.getByText("Connected", { exact: true }).waitFor();
+    const { asked } = proxy;
+    proxy.mode = "does not answer";
+    proxy.cut();
+    await page.getByText("The host does not answer").waitFor();
+    await page.clock.fastForward(1_000);
+    await expect.poll(() => proxy.asked).toBe(asked + 1);
+    proxy.mode = "passes";
+    await page.clock.fastForward(13_000);
+    await page.getByText("Connected again", { exact: true }).waitFor();
+  });
+
   test("a clock that jumps by a day does not end the connection", async () => {
     const { page, proxy, send } = await openBehindProxy(browser, { hasClock: true });
     await page.getByText("Connected", { exact: true }).waitFor();
