@@ -23,7 +23,7 @@ async function serveStranger(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-describe.skipIf(!hasBrowser)("the page in a browser: attacks", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (attacks)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

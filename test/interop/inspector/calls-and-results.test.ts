@@ -23,7 +23,7 @@ async function callTool(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name: `Call ${name}`, exact: true }).click();
 }
 
-describe.skipIf(!hasBrowser)("the page in a browser: calls and results", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (calls and results)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

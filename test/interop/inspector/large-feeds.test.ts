@@ -7,7 +7,7 @@ const names = Array.from({ length: 2_000 }, (_, index) => `tool_${String(index).
 /** More elements than a screen has rows would make the page slow, however fast this machine is. */
 const mostRows = 120;
 
-describe.skipIf(!hasBrowser)("the page in a browser: large feeds", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (large feeds)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

@@ -7,7 +7,7 @@ import { echoTool, hasBrowser, launchBrowser, openShown } from "./browser-kit.ts
 const toolJson = (name: string): string =>
   JSON.stringify({ name, description: `Tool ${name}.`, parameters: { type: "object" }, command: ["true"] });
 
-describe.skipIf(!hasBrowser)("the page in a browser: many things", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (many things)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

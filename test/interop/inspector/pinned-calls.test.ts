@@ -18,7 +18,7 @@ const files = {
 const calls = ({ folder }: ShownHost): readonly Record<string, unknown>[] =>
   Object.values(JSON.parse(readFileSync(`${folder}/skills/weather/calls.json`, "utf8")).calls);
 
-describe.skipIf(!hasBrowser)("the page in a browser: pinned calls", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (pinned calls)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

@@ -20,7 +20,7 @@ async function openBehindProxy(browser: Browser, parts: { readonly mode?: Betwee
 
 const toolRow = (name: string) => ({ name: new RegExp(`^${name}`) });
 
-describe.skipIf(!hasBrowser)("the page in a browser: connections that end", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (connections that end)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

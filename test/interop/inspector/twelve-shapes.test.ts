@@ -176,7 +176,7 @@ const shapes: readonly Shape[] = [
   },
 ];
 
-describe.skipIf(!hasBrowser)("the page in a browser: the form of a tool", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (the form of a tool)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

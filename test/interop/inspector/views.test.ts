@@ -16,7 +16,7 @@ const files = {
   "skills/other/tools/forecast.ts": echoTool("forecast", city),
 };
 
-describe.skipIf(!hasBrowser)("the page in a browser: its views", () => {
+describe.skipIf(!hasBrowser)("the page in a browser (its views)", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();
