@@ -87,7 +87,7 @@ test("the page about the command line names each key of a configuration", async 
 });
 
 test("the page about the command line names each command and option of the program", async () => {
-  const text = ["command-line.md", "run-and-chat.md", "checks.md"].map(page).join("\n");
+  const text = ["command-line.md", "run-and-chat.md", "checks.md", "fleet.md"].map(page).join("\n");
   const commands = commandsIn([]);
   expect(commands).toContain("mcp");
   const optionsHere = await optionsOf([]);

@@ -51,7 +51,7 @@ async function pretend(
 }
 
 // .ci/allowed-skips.json lists this title with the reason.
-describe.skipIf(path === "")("a real nats-server: workers that are wrong", () => {
+describe.skipIf(path === "")("a real nats-server (workers that are wrong)", () => {
   test("the first answer counts: a second one, and one by another worker, change nothing", async () => {
     const server = await startServer();
     await pretend(server, (_, send) => {

@@ -41,7 +41,7 @@ async function command(server: NatsServer, ...argv: readonly string[]): Promise<
 }
 
 // .ci/allowed-skips.json lists this title with the reason.
-describe.skipIf(path === "")("a real nats-server: a catalog", () => {
+describe.skipIf(path === "")("a real nats-server (a catalog)", () => {
   test("a pushed skill runs on every host that follows, at once and after a restart, until it is rolled back", async () => {
     const server = await startServer();
     const skill = join(skillFolder({ "tools/answer.ts": answering("one") }), "far");

@@ -20,7 +20,7 @@ export default defineTool("${name}", { description: "A tool.", parameters: { typ
 `;
 
 // .ci/allowed-skips.json lists this title with the reason.
-describe.skipIf(path === "")("a real nats-server: a worker", () => {
+describe.skipIf(path === "")("a real nats-server (a worker)", () => {
   test("serves its skills' tools with the same definitions and signatures, and the calling host decides about permission", async () => {
     const server = await startServer();
     const { host } = await startWorker(server, { "tools/greet.ts": greet });
