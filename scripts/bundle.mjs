@@ -33,6 +33,7 @@ const entries = {
   define: "define.js",
   testing: "testing.js",
   "cli/bin": "cli/bin.js",
+  "skills/isolation/child-main": "skills/isolation/child-main.js",
   ...ofTests,
   ...adapters,
   ...ofPlugins,

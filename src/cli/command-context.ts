@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger, LogLevel } from "../base/logger.ts";
+import type { IsolationTier } from "../skills/isolation/child-frames.ts";
 import type { FolderChoice, FolderStanding, FolderTrust } from "../trust/folder-trust.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 import type { Output } from "./output.ts";
@@ -15,6 +16,7 @@ export interface CommonOptions {
   readonly json?: boolean;
   readonly quiet?: boolean;
   readonly color: boolean;
+  readonly isolation?: IsolationTier;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
 }
@@ -50,6 +52,7 @@ export interface ConfiguredOptions {
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: unknown;
   readonly importTimeout?: number;
+  readonly isolation?: string;
   readonly watchBackend?: string;
   readonly sessionsDirectory?: string;
   readonly workingDirectory?: string;

@@ -11,6 +11,7 @@ import { createFieldReader, describe, type FieldReader, type JsonComplain } from
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { isReallyInside } from "../io/confine-path.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { isolationTiers } from "../skills/isolation/child-frames.ts";
 import { locationOf } from "../trust/trust-file.ts";
 import { CliError } from "./cli-error.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
@@ -24,6 +25,7 @@ const keys = [
   "disabledSkills",
   "conflicts",
   "importTimeout",
+  "isolation",
   "watchBackend",
   "sessionsDirectory",
   "workingDirectory",
@@ -60,6 +62,7 @@ function readConfig(value: unknown, folder: string, complain: JsonComplain): Con
     disabledSkills: texts(fields, "disabledSkills", complain),
     conflicts: fields.raw("conflicts"),
     importTimeout: positive(fields, "importTimeout"),
+    isolation: fields.oneOf("isolation", isolationTiers),
     watchBackend: fields.oneOf("watchBackend", ["auto", "directory", "chokidar"]),
     sessionsDirectory: path("sessionsDirectory"),
     workingDirectory: path("workingDirectory"),

@@ -95,6 +95,7 @@ export function toHostOptions(context: CommandContext, directories: readonly str
     ...(config.plugins !== undefined && { plugins: usablePlugins(context, config.plugins) }),
     trust: { ...trust, folders: runnableFolders(context, directories, roots) },
     ...(servers.all.length > 0 && { mcpServers: toHostServers(servers) }),
+    ...(options.isolation !== undefined && { isolation: options.isolation }),
     watch,
     logger: log,
     guardExit: true,

@@ -14,6 +14,7 @@ import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import { type ResolvedServers, resolveServers } from "../session/mcp/session-server-options.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
+import { createIsolatedRunner } from "../skills/isolation/isolated-runner.ts";
 import { createModuleRunner } from "../skills/load/stage-tool.ts";
 import { SkillTextCache } from "../skills/load/text-cache.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
@@ -115,7 +116,8 @@ class SkillHost implements Host {
       ...(!options.namesPlugins && { consent }),
     });
     // The runners of plugins are added after their activation, before any skill is loaded.
-    const runners = [createModuleRunner(this.#loader)];
+    const { isolation } = options;
+    const runners = [isolation === "off" ? createModuleRunner(this.#loader) : createIsolatedRunner(isolation)];
     const cache = options.caches ? cacheFolder("skills") : undefined;
     const texts = cache === undefined ? undefined : new SkillTextCache(cache);
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget, texts };

@@ -23,6 +23,7 @@ import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
 import { readServerMap } from "../session/agents/agent-profiles.ts";
 import type { ServerPolicy } from "../session/mcp/server-connections.ts";
 import { readServers, type ServersRead } from "../session/mcp/session-server-options.ts";
+import { type IsolationTier, isolationTiers } from "../skills/isolation/child-frames.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 import { findProject, packagePlaces, packagesRoot } from "../skills/store/package-skills.ts";
 import { fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
@@ -111,6 +112,13 @@ export interface HostOptions {
    * own would load again. Such a specifier takes precedence over an installed package. Default: none.
    */
   readonly sharedModules?: HostModules | undefined;
+  /**
+   * Where the TypeScript and JavaScript of skills runs. `worker`: in a worker thread for each skill, where an endless loop ends with its call
+   * and not with the host; this does not restrict what the code does. `process`: in a process for each skill, with a minimal
+   * environment; files and network are those of the user. Both give skills no `services` and no `sharedModules`, only tools, and refuse
+   * skills whose signature is required. Default: `off`, in this process.
+   */
+  readonly isolation?: IsolationTier | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
   readonly guardExit?: boolean | undefined;
   /**
@@ -177,6 +185,7 @@ export interface ResolvedHostOptions {
   readonly folderTrust: FolderTrust;
   /** Whether all named plugins may run regardless of their folder, because the program itself named them. */
   readonly namesPlugins: boolean;
+  readonly isolation: IsolationTier;
   readonly guardExit: boolean;
   /** Whether anything is kept on disk for the next start. */
   readonly caches: boolean;
@@ -214,6 +223,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     folderTrust: resolveFolders(given, workingDirectory),
     namesPlugins: given.trust?.folders === undefined,
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
+    isolation: given.isolation ?? "off",
     guardExit: given.guardExit ?? false,
     caches: given.cache ?? true,
     services: given.services,
@@ -307,6 +317,7 @@ const readers: FieldReaders<HostOptions> = {
     folders: readFolders,
     directory: readText,
   }),
+  isolation: readOneOf(isolationTiers),
   guardExit: readFlag,
   cache: readFlag,
   services: readRecord,

@@ -24,6 +24,8 @@ test("--help lists the commands", async () => {
       --json                 print only JSON to stdout
       --quiet                print only the answer and errors
       --no-color             print without colours
+      --isolation <tier>     where code of skills runs (default: off) (choices:
+                             "off", "worker", "process")
       --log-level <level>    log level (default: error) (choices: "error",
                              "warning", "info", "debug")
       --log-file <file>      append the log to a file (default: stderr)
@@ -53,7 +55,6 @@ test("--help lists the commands", async () => {
 
     Serve and connect:
       mcp                    serve skills to MCP clients
-      worker                 serve tools to the hosts of a fleet
       approve <name> [tool]  show which definitions of an MCP server or skill
                              changed since they were approved, and approve them
       login <server>         sign in to a remote MCP server
@@ -62,6 +63,14 @@ test("--help lists the commands", async () => {
       disconnect <client>    remove the entry from the configuration of an MCP
                              client
       doctor                 find problems of this machine and configuration
+
+    Several machines:
+      worker                 serve tools to the hosts of a fleet
+      push <folder>          give a skill to all hosts of a fleet
+      rollback <skill>       take back the canary of a skill, or its latest version,
+                             on all hosts of a fleet
+      status                 show which host of a fleet runs which version of its
+                             skills
 
     Install and publish:
       add <source...>        install skills from npm packages, Git repositories or
@@ -146,6 +155,8 @@ test("the help of a command shows its usage and the global options", async () =>
       --json               print only JSON to stdout
       --quiet              print only the answer and errors
       --no-color           print without colours
+      --isolation <tier>   where code of skills runs (default: off) (choices: "off",
+                           "worker", "process")
       --log-level <level>  log level (default: error) (choices: "error", "warning",
                            "info", "debug")
       --log-file <file>    append the log to a file (default: stderr)

@@ -15,6 +15,7 @@ import type { CheckedFolder, FolderView } from "../../trust/checked-folder.ts";
 import { pathInSkill } from "../load/skill-path.ts";
 import type { ToolEntry } from "../load/tool-entries.ts";
 import { adaptExecute, registerDisposer } from "../load/tool-module.ts";
+import type { HandlerPick } from "../load/tool-runner.ts";
 import { type Arguments, fillAddress, fillElement, fillElements, fillJson, fillText, optionArgument } from "./fill-template.ts";
 
 type Handler = (args: Arguments, invocation: ToolInvocation, context: ToolContext) => unknown;
@@ -31,6 +32,8 @@ interface HandlerPlace {
   readonly view?: FolderView | undefined;
   /** If a signature is required: the only files that may be used. */
   readonly tree?: CheckedFolder | undefined;
+  /** Runs modules elsewhere than in this process. */
+  isolated?: ((file: string, pick: HandlerPick) => Handler | undefined) | undefined;
 }
 
 /**
@@ -66,6 +69,8 @@ function moduleFile(path: string, entry: ToolEntry, { folder, view }: HandlerPla
 function moduleHandler(file: string, toolName: string, exportName: string | undefined, place: HandlerPlace): Handler {
   const prepared = place.loader.prepare(file, place.tree);
   for (const path of prepared.files) place.files.add(path);
+  const isolated = place.isolated?.(file, { tool: toolName, ...(exportName !== undefined && { export: exportName }) });
+  if (isolated !== undefined) return isolated;
   let ready: Handler | undefined;
   let loading: Promise<Handler> | undefined;
 
@@ -92,7 +97,12 @@ function moduleHandler(file: string, toolName: string, exportName: string | unde
 /**
  * The named export; otherwise the default export, `handler`, an export with the tool's name, or `execute`. A tool counts as its handler.
  */
-function pickHandler(exports: Readonly<Record<string, unknown>>, toolName: string, exportName: string | undefined, file: string): Handler {
+export function pickHandler(
+  exports: Readonly<Record<string, unknown>>,
+  toolName: string,
+  exportName: string | undefined,
+  file: string,
+): Handler {
   const names = exportName === undefined ? ["default", "handler", toolName, "execute"] : [exportName];
   for (const name of names) {
     const value = Object.hasOwn(exports, name) ? exports[name] : undefined;

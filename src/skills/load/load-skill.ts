@@ -168,6 +168,7 @@ async function stageSkill(
     generation,
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
+    environment: permissions?.env,
   };
   const staging = { ...context, target, permissions };
   const isTextOnly = listed.entries.length === 0;

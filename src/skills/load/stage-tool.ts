@@ -148,7 +148,10 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   const faults = useFaults(tool, entry.file, { permissions: context.permissions, rights });
   if (faults.length > 0) return { tools: [], diagnostics: [...diagnostics, ...faults] };
   try {
-    const handler = context.mayRun === false ? undefined : handlerOf(tool, entry, { ...context, ...rights, folder, files, scope });
+    const handler =
+      context.mayRun === false
+        ? undefined
+        : handlerOf(tool, entry, { ...context, ...rights, folder, files, scope, isolated: isolatedHandlers(context, scope) });
     const permission = permissionOf(tool, folder);
     const definition = { ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) };
     const made = makeTools([definition], entry.file, context.target, { isDeclared: true });
@@ -158,6 +161,16 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
     for (const path of filesOf(error, entry.file, context)) files.add(path);
     return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
   }
+}
+
+/** Creates handlers of tool JSON in the runner of their files, if that runs code elsewhere. */
+function isolatedHandlers({ runners, target, tree }: StageContext, scope: OwnedScope): Parameters<typeof handlerOf>[2]["isolated"] {
+  return (file, pick) => {
+    const runner = runners.find((candidate) => candidate.extensions.includes(extname(file)));
+    if (runner?.handler === undefined) return undefined;
+    if (tree !== undefined && runner.runsCheckedFiles !== true) throw new HostError("TRUST_RUNNER", runsByName(file).message);
+    return runner.handler(file, pick, target, scope);
+  };
 }
 
 function isCode({ handler }: ToolJson, entry: Exclude<ToolEntry, { kind: "module" }>): boolean {

@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { CheckedTree } from "../../io/read-bounded.ts";
 import type { Scope } from "../../io/scope.ts";
+import type { ToolHandler } from "../../tools/define/define-tool.ts";
 import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -10,6 +11,8 @@ import type { ResourceSet } from "../../tools/tool-source.ts";
 export interface RunnerTarget {
   readonly skill: { readonly name: string; readonly folder: string; readonly identity?: string };
   readonly generation: number;
+  /** The environment variables that the skill declares in `permissions.env` of its manifest. */
+  readonly environment?: readonly string[] | undefined;
   /** Must be called when one of the `resourceLists` changes. */
   onResourcesChanged?(): void;
   /**
@@ -37,4 +40,12 @@ export interface ToolRunner {
   /** Whether it runs only `target.checked`. Other runners get no files of skills whose signature is required. */
   readonly runsCheckedFiles?: boolean | undefined;
   load(file: string, target: RunnerTarget, scope: Scope): Promise<LoadedTools>;
+  /** The handler of a tool JSON in one of these files. Absent: the host runs such a module itself. @internal */
+  handler?(file: string, pick: HandlerPick, target: RunnerTarget, scope: Scope): ToolHandler<unknown>;
+}
+
+/** Which export of a module handles a tool that JSON defines. */
+export interface HandlerPick {
+  readonly tool: string;
+  readonly export?: string;
 }

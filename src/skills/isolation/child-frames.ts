@@ -1,0 +1,78 @@
+import { isRecord } from "../../base/json.ts";
+
+/** Where the code of a skill runs: in this process, in a worker thread, or in a process of its own. */
+export type IsolationTier = "off" | "worker" | "process";
+
+export const isolationTiers: readonly IsolationTier[] = ["off", "worker", "process"];
+
+/** What is sent to the other side of a channel: one JSON text per frame. */
+export type ChildFrame = Readonly<Record<string, unknown>>;
+
+/** A longer frame ends the channel. */
+export const maxFrameLength: number = 64 * 1024 * 1024;
+
+/** Deeper values end the channel, because code that walks through a value recursively would overflow the stack. */
+const maxDepth = 500;
+
+/** Parses a frame that untrusted code may have written. Undefined: it is not a valid frame. */
+export function parseFrame(text: string): ChildFrame | undefined {
+  if (text.length > maxFrameLength || isTooDeep(text)) return undefined;
+  try {
+    const frame: unknown = JSON.parse(text);
+    return isRecord(frame) ? frame : undefined;
+  } catch {
+    // Not JSON: the caller reports the frame.
+    return undefined;
+  }
+}
+
+function isTooDeep(text: string): boolean {
+  // A shorter text cannot be deeper.
+  if (text.length < maxDepth) return false;
+  let depth = 0;
+  let isInString = false;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (isInString) {
+      if (code === 0x5c) index++;
+      else if (code === 0x22) isInString = false;
+    } else if (code === 0x22) isInString = true;
+    else if (code === 0x5b || code === 0x7b) {
+      depth++;
+      if (depth > maxDepth) return true;
+    } else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return false;
+}
+
+/** Splits a stream of bytes into lines. Calls `overflow` once, and nothing else afterwards, when a line is too long. */
+export class FrameSplitter {
+  readonly #line: (text: string) => void;
+  readonly #overflow: () => void;
+  #parts: Buffer[] = [];
+  #length = 0;
+
+  constructor(line: (text: string) => void, overflow: () => void) {
+    this.#line = line;
+    this.#overflow = overflow;
+  }
+
+  add(chunk: Buffer): void {
+    if (this.#length > maxFrameLength) return;
+    let start = 0;
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+      this.#parts.push(chunk.subarray(start, end));
+      const text = Buffer.concat(this.#parts).toString("utf8");
+      this.#parts = [];
+      this.#length = 0;
+      start = end + 1;
+      this.#line(text);
+    }
+    if (start === chunk.length) return;
+    this.#parts.push(chunk.subarray(start));
+    this.#length += chunk.length - start;
+    if (this.#length <= maxFrameLength) return;
+    this.#parts = [];
+    this.#overflow();
+  }
+}

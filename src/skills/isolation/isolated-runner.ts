@@ -1,0 +1,170 @@
+import { isAbsolute } from "node:path";
+import { canonicalJson } from "../../base/canonical-json.ts";
+import type { Diagnostic } from "../../base/diagnostic.ts";
+import { HostError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
+import type { Scope } from "../../io/scope.ts";
+import type { ToolLike } from "../../tools/define/define-tool.ts";
+import type { ToolContext, ToolInvocation } from "../../tools/tool.ts";
+import { makeTools } from "../load/stage-tool.ts";
+import { moduleExtensions } from "../load/tool-entries.ts";
+import type { HandlerPick, LoadedTools, RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
+import type { IsolationTier } from "./child-frames.ts";
+import { openProcess, openWorker } from "./child-transport.ts";
+import { IsolatedSkill } from "./isolated-skill.ts";
+
+/**
+ * Runs TypeScript and JavaScript of skills in a child: a worker thread or a process for each generation of a skill. The tools are the same
+ * as in this process, except that arguments and results are copied as JSON, and that a call that does not stop is ended with its child.
+ */
+export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">): ToolRunner {
+  const start = tier === "worker" ? openWorker : openProcess;
+  const skills = new Map<string, IsolatedSkill>();
+  const skillOf = ({ skill, generation, environment = [] }: RunnerTarget): IsolatedSkill => {
+    const id = `${skill.folder}#${generation}`;
+    const known = skills.get(id);
+    if (known !== undefined) return known;
+    const created = new IsolatedSkill(start, { folder: skill.folder, environment }, () => {
+      if (skills.get(id) === created) skills.delete(id);
+    });
+    skills.set(id, created);
+    return created;
+  };
+  const use = (key: string, request: Loading, target: RunnerTarget, scope: Scope): IsolatedFile => {
+    const skill = skillOf(target);
+    skill.retain();
+    const file = new IsolatedFile(skill, key, request);
+    scope.onDispose(() => file.end());
+    return file;
+  };
+  return {
+    extensions: moduleExtensions,
+    // A child opens files by name, so skills whose signature is required are refused.
+    runsCheckedFiles: false,
+    async load(file, target, scope) {
+      const isolated = use(file, { file, target: plainTarget(target) }, target, scope);
+      const loaded = readLoaded(await isolated.load());
+      const definitions = loaded.tools.map(({ definition, hasHandler, hasPermission }, index) => ({
+        ...definition,
+        ...(hasHandler && { handler: isolated.handler(index) }),
+        ...(hasPermission && { permission: isolated.permission(index) }),
+      }));
+      const made = makeTools(definitions as unknown as readonly ToolLike[], file, target, { isDeclared: true });
+      const known = new Set(loaded.diagnostics.map(({ code }) => code));
+      const others = loaded.offers === 0 ? [] : [offersMissing(file, tier)];
+      const diagnostics = [...loaded.diagnostics, ...made.diagnostics.filter(({ code }) => !known.has(code)), ...others];
+      return { tools: made.tools, files: new Set([file, ...loaded.files]), diagnostics } satisfies LoadedTools;
+    },
+    handler(file, pick, target, scope) {
+      const key = `${file}#${pick.tool}#${pick.export ?? ""}`;
+      return use(key, { file, target: plainTarget(target), pick }, target, scope).handler(0);
+    },
+  };
+}
+
+interface Loading {
+  readonly file: string;
+  readonly target: object;
+  readonly pick?: HandlerPick;
+}
+
+function plainTarget({ skill, generation }: RunnerTarget): object {
+  return { skill: { name: skill.name, folder: skill.folder }, generation };
+}
+
+/** One file in the child of its skill. */
+class IsolatedFile {
+  readonly #skill: IsolatedSkill;
+  readonly #key: string;
+  readonly #request: Loading;
+  #isLoading = false;
+  /** The definitions when the file was first loaded: a restarted child must offer the same. */
+  #contract: string | undefined;
+
+  constructor(skill: IsolatedSkill, key: string, request: Loading) {
+    this.#skill = skill;
+    this.#key = key;
+    this.#request = request;
+  }
+
+  async load(): Promise<unknown> {
+    this.#isLoading = true;
+    try {
+      const loaded = await this.#skill.prepare(this.#key, { ...this.#request });
+      const contract = canonicalJson(isRecord(loaded) ? (loaded["tools"] ?? null) : null);
+      this.#contract ??= contract;
+      if (this.#contract === contract) return loaded;
+      const message = `${this.#request.file} defines other tools than when it was loaded, so the call did not run. Save the file again to reload it.`;
+      throw new HostError("MODULE_CHANGED", message);
+    } finally {
+      this.#isLoading = false;
+    }
+  }
+
+  handler(index: number) {
+    return async (args: unknown, invocation: ToolInvocation, context: ToolContext): Promise<unknown> => {
+      const { signal, ...plain } = invocation;
+      await this.load();
+      const data = { key: this.#key, index, args, invocation: { ...plain, context: invocation.context } };
+      return this.#skill.request("call", data, { context, signal });
+    };
+  }
+
+  permission(index: number): NonNullable<ToolLike["permission"]> {
+    return async (args: unknown, context: ToolContext) => {
+      const { signal, ...plain } = context.invocation;
+      await this.load();
+      const data = { key: this.#key, index, args, invocation: { ...plain, context: context.invocation.context } };
+      const request = await this.#skill.request("permission", data, { context, signal });
+      if (request === null) return null;
+      if (isRecord(request) && typeof request["kind"] === "string") return request as { kind: string };
+      throw new TypeError("permission() must return an object with a kind, or null.");
+    };
+  }
+
+  async end(): Promise<void> {
+    if (this.#isLoading) await this.#skill.interrupt("a module did not finish loading");
+    await this.#skill.release(this.#key);
+  }
+}
+
+interface LoadedInChild {
+  readonly tools: readonly { readonly definition: object; readonly hasHandler: boolean; readonly hasPermission: boolean }[];
+  readonly files: readonly string[];
+  readonly diagnostics: readonly Diagnostic[];
+  /** The number of prompts and resources. */
+  readonly offers: number;
+}
+
+const maxListed = 10_000;
+
+/** Reads what a child says about a file. The child's code is untrusted, so only what has the right form counts. */
+function readLoaded(value: unknown): LoadedInChild {
+  const { tools, files, diagnostics, offers } = isRecord(value) ? value : {};
+  return {
+    tools: list(tools).flatMap((tool) => {
+      if (!isRecord(tool) || !isRecord(tool["definition"]) || typeof tool["definition"]["name"] !== "string") return [];
+      return [{ definition: tool["definition"], hasHandler: tool["hasHandler"] === true, hasPermission: tool["hasPermission"] === true }];
+    }),
+    files: list(files).filter((file): file is string => typeof file === "string" && isAbsolute(file)),
+    diagnostics: list(diagnostics).flatMap(readDiagnostic),
+    offers: typeof offers === "number" ? offers : 0,
+  };
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value.slice(0, maxListed) : [];
+}
+
+function readDiagnostic(value: unknown): Diagnostic[] {
+  if (!isRecord(value)) return [];
+  const { severity, code, message, file } = value;
+  if (severity !== "error" && severity !== "warning" && severity !== "info") return [];
+  if (typeof code !== "string" || !/^[A-Z][A-Z_]{2,60}$/.test(code) || typeof message !== "string") return [];
+  return [{ severity, code, message: message.slice(0, 5_000), ...(typeof file === "string" && { file }) }];
+}
+
+function offersMissing(file: string, tier: string): Diagnostic {
+  const message = `The prompts and resources of this module are not available, because the skill runs isolated (${tier}). Only tools are. Run it with "isolation": "off" to use them.`;
+  return { severity: "warning", code: "ISOLATION_TOOLS_ONLY", file, message };
+}

@@ -1,0 +1,209 @@
+import { errorMessage, HostError, toError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
+import { openTransformCache } from "../../io/disk-cache.ts";
+import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
+import { ModuleError } from "../../io/module-loader/module-error.ts";
+import { mapStack } from "../../io/module-loader/source-positions.ts";
+import { createScope, type OwnedScope } from "../../io/scope.ts";
+import type { FileChangeOptions, Tool, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
+import { normalizeResult, toCallResult } from "../../tools/tool-result.ts";
+import { pickHandler } from "../handlers/tool-handler.ts";
+import { createModuleRunner } from "../load/stage-tool.ts";
+import { providedModules, registerDisposer } from "../load/tool-module.ts";
+import type { ChildFrame } from "./child-frames.ts";
+
+type Handler = (args: never, invocation: ToolInvocation, context: ToolContext) => unknown;
+
+/** A file that this child has loaded. */
+interface Served {
+  readonly scope: OwnedScope;
+  readonly tools: readonly Tool[];
+  readonly handler?: Handler;
+  readonly answer: object;
+}
+
+interface Running {
+  readonly abort: AbortController;
+  readonly asks: Map<number, { resolve(value: unknown): void; reject(error: Error): void }>;
+}
+
+/** The child's end of the channel: loads the modules of one generation of a skill, and runs their handlers. */
+export function serveSkill(send: (text: string) => void): (text: string) => void {
+  const service = new SkillService((frame) => send(JSON.stringify(frame)));
+  return (text) => service.receive(JSON.parse(text) as ChildFrame);
+}
+
+class SkillService {
+  readonly #send: (frame: ChildFrame) => void;
+  readonly #loader = createModuleLoader({ ...providedModules, cache: openTransformCache() });
+  readonly #runner = createModuleRunner(this.#loader);
+  readonly #served = new Map<string, Served>();
+  readonly #running = new Map<number, Running>();
+  #lastAsk = 0;
+  #lastWork = 0;
+
+  constructor(send: (frame: ChildFrame) => void) {
+    this.#send = send;
+  }
+
+  receive(frame: ChildFrame): void {
+    const id = frame["id"] as number;
+    const running = this.#running.get(id);
+    if (frame["kind"] === "cancel") {
+      running?.abort.abort(new Error(String(frame["reason"])));
+    } else if (frame["kind"] === "answer") {
+      const number = frame["ask"] as number;
+      const ask = running?.asks.get(number);
+      running?.asks.delete(number);
+      if (typeof frame["error"] === "string") ask?.reject(new Error(frame["error"]));
+      else ask?.resolve(frame["value"]);
+    } else {
+      void this.#answer(id, frame);
+    }
+  }
+
+  async #answer(id: number, frame: ChildFrame): Promise<void> {
+    try {
+      const value = await this.#run(id, frame);
+      this.#send({ kind: "result", id, value: value ?? null });
+    } catch (error) {
+      this.#send({ kind: "error", id, error: plainError(error) });
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  #run(id: number, frame: ChildFrame): unknown {
+    const key = String(frame["key"]);
+    switch (frame["kind"]) {
+      case "load":
+        return this.#load(key, frame);
+      case "unload":
+        return this.#unload(key);
+      case "permission":
+        return this.#permission(id, frame, this.#find(key));
+      default:
+        return this.#call(id, frame, this.#find(key));
+    }
+  }
+
+  async #load(key: string, frame: ChildFrame): Promise<object> {
+    const { file, target, pick } = frame as { file: string; target: never; pick?: { tool: string; export?: string } };
+    const scope = createScope();
+    try {
+      const served = pick === undefined ? await this.#loadDefinitions(file, target, scope) : await this.#loadHandler(file, pick, scope);
+      this.#served.set(key, served);
+      return served.answer;
+    } catch (error) {
+      await scope.dispose();
+      throw error;
+    }
+  }
+
+  async #loadDefinitions(file: string, target: never, scope: OwnedScope): Promise<Served> {
+    const {
+      tools,
+      files,
+      diagnostics,
+      prompts = [],
+      resources = [],
+      resourceTemplates = [],
+    } = await this.#runner.load(file, target, scope);
+    const described = tools.map(({ definition, hasHandler, permission }) => ({
+      definition,
+      hasHandler,
+      hasPermission: permission !== undefined,
+    }));
+    const offers = prompts.length + resources.length + resourceTemplates.length;
+    return { scope, tools, answer: { tools: described, files: [...files], diagnostics, offers } };
+  }
+
+  async #loadHandler(file: string, pick: { tool: string; export?: string }, scope: OwnedScope): Promise<Served> {
+    const { exports, files } = await this.#loader.load(file, scope);
+    registerDisposer(exports["dispose"], scope);
+    const handler = pickHandler(exports, pick.tool, pick.export, file) as Handler;
+    return { scope, tools: [], handler, answer: { files: [...files] } };
+  }
+
+  async #unload(key: string): Promise<void> {
+    const served = this.#served.get(key);
+    this.#served.delete(key);
+    const [error] = (await served?.scope.dispose()) ?? [];
+    if (error !== undefined) throw error;
+  }
+
+  #find(key: string): Served {
+    const served = this.#served.get(key);
+    if (served === undefined) throw new HostError("MODULE_ABANDONED", "The file of this tool is no longer loaded.");
+    return served;
+  }
+
+  async #call(id: number, frame: ChildFrame, { tools, handler }: Served): Promise<ToolResult> {
+    const context = this.#context(id, frame["invocation"]);
+    if (handler !== undefined)
+      return normalizeResult(await handler(frame["args"] as never, context(frame["args"]).invocation, context(frame["args"])));
+    const tool = tools[Number(frame["index"])]!;
+    // The host has checked the JSON form of the schema. A schema of a library may require more, and converts.
+    const valid = await tool.validate(frame["args"]);
+    if (!valid.ok) {
+      const issues = valid.issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+      const textResultForLlm = `Invalid arguments for tool '${tool.definition.name}': ${issues}`;
+      return { resultType: "failure", textResultForLlm, error: textResultForLlm };
+    }
+    return normalizeResult(await tool.execute(valid.value, context(valid.value)));
+  }
+
+  async #permission(id: number, frame: ChildFrame, { tools }: Served): Promise<unknown> {
+    const tool = tools[Number(frame["index"])]!;
+    const context = this.#context(id, frame["invocation"])(frame["args"]);
+    return tool.permission?.(frame["args"], context) ?? null;
+  }
+
+  #context(id: number, plain: unknown): (args: unknown) => ToolContext {
+    const abort = new AbortController();
+    const asks: Running["asks"] = new Map();
+    this.#running.set(id, { abort, asks });
+    const ask = (frame: ChildFrame): Promise<never> =>
+      new Promise((resolve, reject) => {
+        const number = ++this.#lastAsk;
+        asks.set(number, { resolve: resolve as (value: unknown) => void, reject });
+        this.#send({ ...frame, id, ask: number });
+      });
+    const fields = isRecord(plain) ? plain : {};
+    return (args) => ({
+      invocation: { ...fields, arguments: args, signal: abort.signal, services: {} } as unknown as ToolInvocation,
+      ask: (what, data, options) => ask({ kind: "ask", what, data, options }),
+      callTool: async (ref, given) => toCallResult(await ask({ kind: "callTool", ref, args: given })) as never,
+      progress: (update) => this.#send({ kind: "progress", id, update }),
+      fileChanged: (path, content, options) => this.#send({ kind: "file", id, path, content, options: plainOptions(options) }),
+      background: (work) => this.#background(id, work),
+    });
+  }
+
+  #background(id: number, work: PromiseLike<unknown>): void {
+    const number = ++this.#lastWork;
+    this.#send({ kind: "background", id, work: number });
+    const settled = (): void => this.#send({ kind: "settled", id, work: number });
+    Promise.resolve(work).then(settled, settled);
+  }
+}
+
+function plainOptions(options: FileChangeOptions | undefined): object | undefined {
+  if (!(options?.before instanceof Uint8Array)) return options;
+  const { before, ...others } = options;
+  return { ...others, beforeBase64: Buffer.from(before).toString("base64") };
+}
+
+function plainError(thrown: unknown): object {
+  const error = toError(thrown);
+  const { file, position, files } = error instanceof ModuleError ? error : {};
+  return {
+    name: error.name,
+    message: errorMessage(error),
+    ...(error.stack !== undefined && { stack: mapStack(error.stack).stack }),
+    ...(error instanceof HostError && { code: error.code }),
+    ...(file !== undefined && { file }),
+    ...(position !== undefined && { position }),
+    ...(files !== undefined && { files: [...files] }),
+  };
+}
