@@ -69,6 +69,7 @@ describe("the words after skillhost are completed:", () => {
       "--json",
       "--quiet",
       "--no-color",
+      "--isolation",
       "--log-level",
       "--log-file",
     ],
