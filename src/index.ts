@@ -43,8 +43,9 @@ export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-entry.ts";
 export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugin-reloads.ts";
 export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
 export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
+export type { InspectorOptions } from "./servers/inspector/inspect-host.ts";
 export type { Inspector } from "./servers/inspector/inspector-server.ts";
-export { type InspectorOptions, serveInspector } from "./servers/inspector/serve-inspector.ts";
+export { serveInspector } from "./servers/inspector/serve-inspector.ts";
 export { createMcpHandler, type McpHandler, type McpHandlerOptions } from "./servers/mcp/mcp-handler.ts";
 export {
   type McpHttpOptions,

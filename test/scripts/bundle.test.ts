@@ -110,18 +110,18 @@ test("the declarations name no package that is not installed with this one, and 
     })),
   );
   expect(imported.length).toBeGreaterThan(3);
-  // A program that imports an adapter has the package that it is for.
+  // A program that imports an adapter, or a plugin for other programs, has the package that it is for.
   const installed = (file: string): object => ({
     skillhost: "",
     ...manifest.dependencies,
-    ...(file.startsWith("adapters") && manifest.peerDependencies),
+    ...(/^(?:adapters|plugins)\b/.test(file) && manifest.peerDependencies),
   });
   const isMissing = ({ file, name }: (typeof imported)[number]): boolean =>
     !Object.hasOwn(installed(file), name.split("/", name.startsWith("@") ? 2 : 1).join("/"));
   expect(imported.filter(isMissing)).toEqual([]);
 
   // Those of optional packages are compiled with the samples of docs/adapters.md.
-  const isOptional = (name: string): boolean => /^\.\/adapters\/(?:ai-sdk|langchain)$/.test(name);
+  const isOptional = (name: string): boolean => /^\.\/(?:adapters\/(?:ai-sdk|langchain)|plugins\/nats)$/.test(name);
   const names = Object.keys(manifest.exports).filter((name) => !name.endsWith(".json") && !isOptional(name));
   const imports = names.map((name, index) => `import * as all${index} from "skillhost${name.slice(1)}";`);
   const uses = `const closed: (host: import("skillhost").Host, session: import("skillhost").Session) => Promise<void> = (host) => host.close();

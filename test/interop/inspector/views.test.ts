@@ -154,7 +154,7 @@ describe.skipIf(!hasBrowser)("the page in a browser (its views)", () => {
     const { page, inspector, host } = shown;
     await inspector[Symbol.asyncDispose]();
     await page.getByText("The host does not answer").waitFor();
-    const { serveHost } = await import("../../../src/servers/inspector/serve-inspector.ts");
+    const { serveHost } = await import("../../../src/servers/inspector/inspect-host.ts");
     const { builtPage } = await import("./browser-kit.ts");
     await using again = await serveHost(host, { port: inspector.port }, builtPage());
     // The token is another one: the page says so instead of trying forever.

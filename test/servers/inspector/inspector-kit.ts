@@ -4,8 +4,9 @@ import { createHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
 import type { FeedMessage, FeedRequests } from "../../../src/servers/inspector/feed-messages.ts";
+import type { InspectorOptions } from "../../../src/servers/inspector/inspect-host.ts";
 import type { Inspector } from "../../../src/servers/inspector/inspector-server.ts";
-import { type InspectorOptions, serveInspector } from "../../../src/servers/inspector/serve-inspector.ts";
+import { serveInspector } from "../../../src/servers/inspector/serve-inspector.ts";
 import { emptyFolder } from "../../io/temp-folder.ts";
 import { type Files, tempFolder } from "../../skills/kit.ts";
 
