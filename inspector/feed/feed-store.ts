@@ -7,23 +7,18 @@ import type {
   FeedMessage,
   FeedPin,
   FeedReload,
-  FeedServer,
   FeedSession,
   FeedSkill,
   FeedSnapshot,
   FeedTool,
   FeedTraffic,
 } from "../../src/servers/inspector/feed-messages.ts";
+import type { ServerInfo } from "../../src/session/mcp/server-connections.ts";
 import { BoundedList } from "./bounded-list.ts";
 
 export interface ReceivedEvent {
   readonly sessionId: string;
   readonly event: FeedEvent;
-}
-
-export interface ReceivedTraffic extends FeedTraffic {
-  readonly seq: number;
-  readonly at: number;
 }
 
 /** What the page keeps of a stream that does not end. Older entries are dropped, and counted. */
@@ -37,14 +32,14 @@ export class FeedStore {
   readonly diagnostics: Signal<readonly FeedDiagnostic[]> = signal([]);
   readonly sessions: Signal<ReadonlyMap<string, FeedSession>> = signal(new Map());
   readonly asks: Signal<ReadonlyMap<string, FeedAsk>> = signal(new Map());
-  readonly servers: Signal<ReadonlyMap<string, FeedServer>> = signal(new Map());
+  readonly servers: Signal<ReadonlyMap<string, ServerInfo>> = signal(new Map());
   readonly pins: Signal<readonly FeedPin[]> = signal([]);
   readonly pinFile: Signal<string | undefined> = signal(undefined);
   readonly pinProblem: Signal<string | undefined> = signal(undefined);
   readonly calls: Signal<ReadonlyMap<string, FeedCall>> = signal(new Map());
   readonly reloads = new BoundedList<FeedReload>(limits.reloads);
   readonly events = new BoundedList<ReceivedEvent>(limits.events);
-  readonly traffic = new BoundedList<ReceivedTraffic>(limits.traffic);
+  readonly traffic = new BoundedList<FeedTraffic>(limits.traffic);
   /** Whether the host refuses calls and changes. It is assumed until the host has said otherwise. */
   readonly isReadOnly: ReadonlySignal<boolean> = computed(() => this.snapshot.value?.isReadOnly ?? true);
   /** Messages that the host left out for this reader. */
@@ -91,6 +86,7 @@ export class FeedStore {
     this.pinProblem.value = snapshot.pinProblem;
     this.reloads.replace(snapshot.reloads);
     this.events.replace(snapshot.events);
+    this.traffic.replace(snapshot.traffic);
   }
 
   #applyOne(message: Exclude<FeedMessage, { type: "snapshot" }>, pending: Pending): void {
@@ -136,7 +132,7 @@ export class FeedStore {
         pending.of(this.servers).delete(message.name);
         return;
       case "traffic":
-        this.traffic.add({ ...message.traffic, seq: message.seq, at: message.at });
+        this.traffic.add(message.traffic);
         return;
       case "pins":
         this.pins.value = message.pins;
@@ -149,6 +145,7 @@ export class FeedStore {
       case "dropped":
         this.dropped.value += message.count;
         return;
+      case "plugins.reload":
       case "alive":
         return;
     }

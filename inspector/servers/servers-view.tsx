@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import type { FeedServer } from "../../src/servers/inspector/feed-messages.ts";
-import type { ReceivedTraffic } from "../feed/feed-store.ts";
+import type { FeedTraffic } from "../../src/servers/inspector/feed-messages.ts";
+import type { ServerInfo } from "../../src/session/mcp/server-connections.ts";
 import { requestHost } from "../feed/host-requests.ts";
 import { linkTo, route } from "../navigation/route.ts";
 import { announce, attempt, store } from "../page-state.ts";
@@ -30,8 +30,22 @@ export function ServersView(): JSX.Element {
   );
 }
 
-function ServerPage({ server }: { readonly server: FeedServer }): JSX.Element {
-  const { name, status, error, transport, pid, protocolVersion, instructions, tools, held, stderrTail, origin } = server;
+function ServerPage({ server }: { readonly server: ServerInfo }): JSX.Element {
+  const {
+    name,
+    status,
+    error,
+    transport,
+    pid,
+    protocolVersion,
+    instructions,
+    tools,
+    held,
+    stderrTail,
+    origin,
+    implementation,
+    capabilities,
+  } = server;
   const isReadOnly = store.isReadOnly.value;
   return (
     <article class="tall">
@@ -52,6 +66,14 @@ function ServerPage({ server }: { readonly server: FeedServer }): JSX.Element {
         <dd>
           {origin.kind} {origin.source}
         </dd>
+        {implementation === undefined ? null : (
+          <>
+            <dt>Program</dt>
+            <dd>
+              {implementation.title ?? implementation.name} {implementation.version}
+            </dd>
+          </>
+        )}
         {transport === undefined ? null : (
           <>
             <dt>Transport</dt>
@@ -88,6 +110,12 @@ function ServerPage({ server }: { readonly server: FeedServer }): JSX.Element {
           ))}
         </>
       )}
+      {capabilities === undefined ? null : (
+        <details>
+          <summary>Capabilities: {Object.keys(capabilities).join(", ") || "none"}</summary>
+          <JsonValue value={capabilities} label="Capabilities" />
+        </details>
+      )}
       {instructions === undefined ? null : (
         <details>
           <summary>Instructions</summary>
@@ -117,7 +145,7 @@ function ServerPage({ server }: { readonly server: FeedServer }): JSX.Element {
 
 function Traffic({ name }: { readonly name: string }): JSX.Element {
   void store.traffic.version.value;
-  const selected = useSignal<ReceivedTraffic | undefined>(undefined);
+  const selected = useSignal<FeedTraffic | undefined>(undefined);
   const own = store.traffic.entries.filter(({ server }) => server === name);
   const chosen = selected.value;
   const partner =

@@ -28,6 +28,8 @@ export interface Output {
   line(text?: string): void;
   /** Writes an object of the answer as a line of JSON. */
   json(value: object): void;
+  /** Like `json`, for the text of an object. */
+  jsonText(text: string): void;
   /** Writes the envelope, with `--json`. */
   envelope(result: Omit<Envelope, "command">): void;
   /** Writes a progress message or hint to stderr, unless `--quiet` is set. */
@@ -45,12 +47,14 @@ export function createOutput(io: CliIo, { json, quiet, color, command }: OutputO
   const style = createStyle(io.stdout, io.env, color && !json);
   const talk = createStyle(io.stderr, io.env, color);
   const path = (full: string): string => shownPath(full, io.cwd);
-  const write = (value: object): void => io.stdout.write(`${escapeJsonText(JSON.stringify(value))}\n`);
+  const writeText = (text: string): void => io.stdout.write(`${escapeJsonText(text)}\n`);
+  const write = (value: object): void => writeText(JSON.stringify(value));
   return {
     isJson: json,
     style,
     line: (text = "") => io.stdout.write(`${text}\n`),
     json: write,
+    jsonText: writeText,
     envelope: ({ ok, ...rest }) => json && write({ ok, command, ...rest }),
     note: (text) => (quiet || json ? undefined : io.stderr.write(`${text}\n`)),
     complain: (text) => io.stderr.write(`${talk.red("error:")} ${text}\n`),

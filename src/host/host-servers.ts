@@ -336,7 +336,7 @@ function describeServer(
   origin: ServerOrigin,
   stopped: ReadonlySet<string>,
 ): ServerInfo {
-  const { type, error, stderrTail, pid, protocolVersion } = server.status;
+  const { type, error, stderrTail, pid, protocolVersion, serverInfo } = server.status;
   const isStopped = stopped.has(server.name);
   return Object.freeze({
     name: server.name,
@@ -347,6 +347,8 @@ function describeServer(
     ...(stderrTail !== "" && { stderrTail }),
     ...(pid !== undefined && { pid }),
     ...(protocolVersion !== undefined && { protocolVersion }),
+    ...(serverInfo !== undefined && { implementation: serverInfo }),
+    ...(server.lists !== undefined && { capabilities: server.lists.capabilities }),
     ...(features?.instructions !== undefined && { instructions: features.instructions }),
     tools: (features?.tools ?? []).map(({ definition: { name, description }, origin: { nativeName } }) => ({
       name,

@@ -64,30 +64,50 @@ test("dev reports that restoring a working version fixed an earlier error", asyn
   await dev.done;
 });
 
-test("dev --json prints one object per line: ready, then changes and diagnostics", async () => {
+test("dev --json prints the feed, a message per line: a snapshot, then what changes", async () => {
   using place = workplace(files);
   const dev = startCli(["dev", "--json"], { cwd: place.path });
-  const next = async (): Promise<Record<string, unknown>> => JSON.parse(await dev.line(() => true));
-  expect(await next()).toMatchObject({
-    type: "ready",
+  let seq = -1;
+  const next = async (type: string): Promise<Record<string, unknown>> => {
+    for (;;) {
+      const message = JSON.parse(await dev.line(() => true));
+      expect(message.seq).toBeGreaterThanOrEqual(seq);
+      seq = message.seq;
+      if (message.type === type) return message;
+    }
+  };
+  expect(await next("snapshot")).toMatchObject({
+    version: 1,
+    isReadOnly: true,
     skills: [{ name: "greeter", tools: ["hello"] }],
-    tools: 1,
-    durationMs: expect.any(Number),
+    tools: [{ kind: "skill", source: "greeter", definition: { name: "hello" } }],
     diagnostics: [],
   });
 
   place.write("skills/greeter/tools/hello.ts", "export default (\n");
-  expect(await next()).toMatchObject({
-    type: "skills.changed",
+  expect(await next("diagnostics")).toMatchObject({ diagnostics: [{ severity: "error", code: "MODULE_SYNTAX" }] });
+  expect(await next("reload")).toMatchObject({
     failed: [{ name: "greeter", lastGoodServes: true, diagnostics: [{ code: "MODULE_SYNTAX" }] }],
     files: [place.at("skills/greeter/tools/hello.ts")],
   });
-  expect(await next()).toMatchObject({ type: "diagnostic", severity: "error", code: "MODULE_SYNTAX" });
 
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good day"));
-  expect(await next()).toMatchObject({ type: "skills.changed", updated: [{ name: "greeter", tools: { updated: ["hello"] } }] });
+  expect(await next("diagnostics")).toMatchObject({ diagnostics: [] });
+  expect(await next("reload")).toMatchObject({ updated: [{ name: "greeter", tools: { updated: ["hello"] } }] });
   dev.interrupt();
   expect(await dev.done).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("dev --json without watching prints a snapshot and ends, with exit code 1 after an error", async () => {
+  using place = workplace({ ...files, "skills/greeter/tools/bad.ts": "export default (\n" });
+  const { code, stdout } = await runCli(["dev", "--json", "--watch", "never"], { cwd: place.path });
+  expect(
+    stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([{ type: "snapshot", diagnostics: [{ code: "MODULE_SYNTAX", frame: { firstLine: 1 } }] }]);
+  expect(code).toBe(1);
 });
 
 test("dev takes directories as arguments, and waits for a missing one", async () => {

@@ -32,6 +32,17 @@ async function run(cwd: string, argv: readonly string[], stdin = ""): Promise<En
   return { code: child.exitCode, stdout, stderr };
 }
 
+/** Returns the messages of a child's feed of one type, one by one. */
+function messagesOf(child: ChildProcess): (type: string) => Promise<unknown> {
+  const next = linesOf(child);
+  return async (type) => {
+    for (;;) {
+      const message = JSON.parse(await next());
+      if (message.type === type) return message;
+    }
+  };
+}
+
 /** Returns the lines of a child's stdout one by one. */
 function linesOf(child: ChildProcess): () => Promise<string> {
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
@@ -41,10 +52,10 @@ function linesOf(child: ChildProcess): () => Promise<string> {
 test("dev follows edits in its own process, and exits with 0 on Ctrl-C", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
-  const next = linesOf(child);
-  expect(JSON.parse(await next())).toMatchObject({ type: "ready", tools: 1 });
+  const next = messagesOf(child);
+  expect(await next("snapshot")).toMatchObject({ tools: [{ definition: { name: "hello" } }] });
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
-  expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed", updated: [{ tools: { updated: ["hello"] } }] });
+  expect(await next("reload")).toMatchObject({ updated: [{ tools: { updated: ["hello"] } }] });
   child.kill("SIGINT");
   expect(await once(child, "close")).toEqual([0, null]);
 });
@@ -62,20 +73,20 @@ test("dev ends when the reader of its output has closed", async () => {
 test("dev continues and reports when a skill's code fails outside a call", async () => {
   using place = workplace(files);
   const child = start(place.path, ["dev", "--json"]);
-  const next = linesOf(child);
+  const next = messagesOf(child);
   const said = createInterface({ input: child.stderr! })[Symbol.asyncIterator]();
-  await next();
+  await next("snapshot");
   place.write(
     "skills/greeter/tools/stray.ts",
     `setImmediate(() => { throw new Error("thrown astray"); });\nvoid Promise.reject(new Error("rejected astray"));\n${toolModule("stray", "x")}`,
   );
-  expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed" });
+  await next("reload");
   const lines = [(await said.next()).value, (await said.next()).value].join("\n");
   const file = place.at("skills/greeter/tools/stray.ts");
   expect(lines).toContain(`${file}:1:28 unhandled error outside of any call: thrown astray`);
   expect(lines).toContain(`${file}:2:21 unhandled error outside of any call: rejected astray`);
   place.write("skills/greeter/tools/hello.ts", toolModule("hello", "Good morning"));
-  expect(JSON.parse(await next())).toMatchObject({ type: "skills.changed", updated: [{ tools: { updated: ["hello"] } }] });
+  expect(await next("reload")).toMatchObject({ updated: [{ tools: { updated: ["hello"] } }] });
   child.kill("SIGTERM");
   expect(await once(child, "close")).toEqual([0, null]);
 });

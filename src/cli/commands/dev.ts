@@ -2,8 +2,6 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { counted } from "../../base/text.ts";
 import { whenAborted } from "../../base/wait.ts";
 import type { Host, SkillInfo } from "../../host/host.ts";
-import type { PluginsChange } from "../../plugin-host/plugin-reloads.ts";
-import type { SkillsChange } from "../../skills/skill.ts";
 import { changeLines, faultyFolders, pluginLines } from "../change-lines.ts";
 import type { CommandContext } from "../command-context.ts";
 import { named, skillHeading } from "../describe.ts";
@@ -32,11 +30,10 @@ export async function dev(context: CommandContext, directories: readonly string[
   return await withHost(context, { directories, watch: watches, listsDiagnostics: true }, async (host) => {
     // A user who reads "ready" may save immediately, so watching must already work.
     await host.idle();
-    const report: DevReport = out.isJson ? jsonReport(out) : textReport(out);
     status?.show("");
-    report.ready({ skills: host.skills, diagnostics: host.diagnostics, durationMs: performance.now() - started, watches });
+    using _feed = out.isJson ? await openFeed(host, out) : undefined;
+    if (!out.isJson) report(out, host, { durationMs: performance.now() - started, watches });
     if (!watches) return hasErrors(host.diagnostics) ? 1 : 0;
-    follow(host, report);
     await using _inspector = await openInspector(context, host, inspect ?? isInteractive(context));
     await waitForEnd(context, host, status);
     out.note("Stopped.");
@@ -70,21 +67,41 @@ function statusText({ skills, diagnostics }: Host, hasKeys: boolean): string {
   return `${parts.join(", ")} - ${hasKeys ? keyHints : "Ctrl-C stops"}`;
 }
 
-function follow(host: Host, report: DevReport): void {
-  // Returns the diagnostics that the previous call did not have.
+async function openFeed(host: Host, out: Output): Promise<Disposable> {
+  const { writeFeed } = await import("../../servers/inspector/write-feed.ts");
+  return writeFeed(host, out.jsonText);
+}
+
+/** Prints what is loaded, then each change as readable lines. */
+function report(out: Output, host: Host, ready: Pick<ReadyState, "durationMs" | "watches">): void {
+  const { skills, diagnostics } = host;
+  printReady({ skills, diagnostics, ...ready }, out);
+  const findNew = newDiagnostics(host);
+  let faulty = faultyFolders(skills);
+  host.on("skills.changed", (change) => {
+    const wasFaulty = faulty;
+    faulty = faultyFolders(host.skills);
+    const facts = { fresh: findNew(host.diagnostics), wasFaulty, isFaulty: faulty };
+    for (const line of changeLines(change, facts, out, new Date())) out.line(line);
+  });
+  host.on("plugins.changed", (change) => {
+    for (const line of pluginLines(change, findNew(host.diagnostics), out, new Date())) out.line(line);
+  });
+  host.on("diagnostic", (diagnostic) => {
+    for (const fresh of findNew([...host.diagnostics, diagnostic])) out.line(out.diagnostic(fresh));
+  });
+}
+
+/** Returns the diagnostics that the previous call did not have. */
+function newDiagnostics(host: Host): (now: readonly Diagnostic[]) => readonly Diagnostic[] {
   const keyOf = (diagnostic: Diagnostic): string => JSON.stringify(diagnostic);
   let known = new Set(host.diagnostics.map(keyOf));
-  const findNew: (now: readonly Diagnostic[]) => readonly Diagnostic[] = (now) => {
+  return (now) => {
     const fresh = new Map(now.map((diagnostic) => [keyOf(diagnostic), diagnostic]));
     const before = known;
     known = new Set(fresh.keys());
     return [...fresh].filter(([key]) => !before.has(key)).map(([, diagnostic]) => diagnostic);
   };
-  host.on("skills.changed", (change: SkillsChange) => report.changed(change, host.skills, findNew(host.diagnostics)));
-  host.on("plugins.changed", (change) => report.pluginsChanged(change, findNew(host.diagnostics)));
-  host.on("diagnostic", (diagnostic) => {
-    for (const fresh of findNew([...host.diagnostics, diagnostic])) report.problem(fresh);
-  });
 }
 
 function isError({ severity }: Diagnostic): boolean {
@@ -100,53 +117,6 @@ interface ReadyState {
   readonly diagnostics: readonly Diagnostic[];
   readonly durationMs: number;
   readonly watches: boolean;
-}
-
-/** Reports what a host loads: readable lines, or one JSON object per line. */
-interface DevReport {
-  ready(state: ReadyState): void;
-  /** `skills` is the current list, `fresh` the new diagnostics. */
-  changed(change: SkillsChange, skills: readonly SkillInfo[], fresh: readonly Diagnostic[]): void;
-  /** Reports a change of plugins. */
-  pluginsChanged(change: PluginsChange, fresh: readonly Diagnostic[]): void;
-  problem(diagnostic: Diagnostic): void;
-}
-
-function jsonReport(out: Output): DevReport {
-  const problem = (diagnostic: Diagnostic): void => out.json({ type: "diagnostic", ...diagnostic });
-  return {
-    ready({ skills, diagnostics, durationMs }) {
-      out.json({ type: "ready", skills, tools: countTools(skills), durationMs, diagnostics });
-    },
-    changed(change, _skills, fresh) {
-      out.json({ type: "skills.changed", ...change });
-      for (const diagnostic of fresh) problem(diagnostic);
-    },
-    pluginsChanged(change, fresh) {
-      out.json({ type: "plugins.changed", ...change });
-      for (const diagnostic of fresh) problem(diagnostic);
-    },
-    problem,
-  };
-}
-
-function textReport(out: Output): DevReport {
-  let faulty: ReadonlySet<string> = new Set();
-  return {
-    ready(state) {
-      faulty = faultyFolders(state.skills);
-      printReady(state, out);
-    },
-    changed(change, skills, fresh) {
-      const wasFaulty = faulty;
-      faulty = faultyFolders(skills);
-      for (const line of changeLines(change, { fresh, wasFaulty, isFaulty: faulty }, out, new Date())) out.line(line);
-    },
-    pluginsChanged(change, fresh) {
-      for (const line of pluginLines(change, fresh, out, new Date())) out.line(line);
-    },
-    problem: (diagnostic) => out.line(out.diagnostic(diagnostic)),
-  };
 }
 
 function printSkills({ skills, diagnostics }: Pick<ReadyState, "skills" | "diagnostics">, out: Output): void {

@@ -41,6 +41,16 @@ function linesOf(message: FeedMessage): readonly string[] {
 
 const maxDiffLines = 20;
 
+type Named = readonly { readonly name: string }[];
+
+function changesOf(outcome: Readonly<Partial<Record<"added" | "updated" | "removed" | "failed", Named>>>): string {
+  const { added = [], updated = [], removed = [], failed = [] } = outcome;
+  const changes = Object.entries({ added, updated, removed, failed }).flatMap(([what, parts]) =>
+    parts.map(({ name }) => `${name} ${what}`),
+  );
+  return changes.join(", ") || "nothing changed";
+}
+
 function describe(message: FeedMessage): readonly string[] {
   switch (message.type) {
     case "snapshot": {
@@ -55,15 +65,10 @@ function describe(message: FeedMessage): readonly string[] {
       ];
       return [`${host.workingDirectory} (process ${host.pid}): ${counts.join(", ")}`];
     }
-    case "reload": {
-      const changes = [
-        ...message.added.map(({ name }) => `${name} added`),
-        ...message.updated.map(({ name }) => `${name} updated`),
-        ...message.removed.map(({ name }) => `${name} removed`),
-        ...message.failed.map(({ name }) => `${name} failed`),
-      ];
-      return [`reload: ${changes.join(", ") || "nothing changed"} (${Math.round(message.durationMs)} ms)`];
-    }
+    case "reload":
+      return [`reload: ${changesOf(message)} (${Math.round(message.durationMs)} ms)`];
+    case "plugins.reload":
+      return [`reload of plugins: ${changesOf(message)}`];
     case "diagnostics":
       return [
         `problems: ${message.diagnostics.length}`,

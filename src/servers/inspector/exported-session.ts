@@ -47,6 +47,7 @@ export async function serveExport(file: string, { port = 0, pageFolder }: Export
         sessions: [session],
         asks: [],
         servers: [],
+        traffic: [],
         pins: [],
         reloads: [],
         calls: [],

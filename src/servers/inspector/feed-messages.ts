@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Json } from "../../base/json.ts";
 import type { SkillInfo } from "../../host/host.ts";
+import type { PluginsChange } from "../../plugin-host/plugin-reloads.ts";
 import type { ServerInfo } from "../../session/mcp/server-connections.ts";
 import type { SkillsChange } from "../../skills/skill.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
@@ -29,6 +30,8 @@ export interface FeedData {
   };
   /** A load with its outcome. The list of a skill's loads is its generations. */
   readonly reload: FeedReload;
+  /** Changed plugins were loaded, with the outcome. */
+  readonly "plugins.reload": PluginsChange;
   /** All current problems. */
   readonly diagnostics: { readonly diagnostics: readonly FeedDiagnostic[] };
   /** A session was opened, or its state changed. */
@@ -41,7 +44,7 @@ export interface FeedData {
   readonly "ask.settled": { readonly askId: string; readonly sessionId: string };
   /** The state of a call that a reader of the feed began. */
   readonly call: { readonly call: FeedCall };
-  readonly server: { readonly server: FeedServer };
+  readonly server: { readonly server: ServerInfo };
   readonly "server.removed": { readonly name: string };
   /** A message between the host and an MCP server. */
   readonly traffic: { readonly traffic: FeedTraffic };
@@ -75,7 +78,7 @@ export interface FeedSnapshot {
   readonly diagnostics: readonly FeedDiagnostic[];
   readonly sessions: readonly FeedSession[];
   readonly asks: readonly FeedAsk[];
-  readonly servers: readonly FeedServer[];
+  readonly servers: readonly ServerInfo[];
   readonly pins: readonly FeedPin[];
   readonly pinFile?: string;
   readonly pinProblem?: string;
@@ -85,6 +88,8 @@ export interface FeedSnapshot {
   readonly calls: readonly FeedCall[];
   /** The last events of the sessions, the newest last. */
   readonly events: readonly { readonly sessionId: string; readonly event: FeedEvent }[];
+  /** The last messages to and from MCP servers, the newest last. */
+  readonly traffic: readonly FeedTraffic[];
 }
 
 /** A skill. Its folder identifies it: of several with one name, one is active. */
@@ -191,12 +196,10 @@ export interface FeedResult {
   readonly error?: string;
 }
 
-export interface FeedServer extends ServerInfo {
-  readonly capabilities?: Json;
-}
-
 export interface FeedTraffic {
   readonly id: number;
+  /** Milliseconds since 1970. */
+  readonly at: number;
   readonly server: string;
   readonly direction: "sent" | "received" | "stderr";
   /** Pairs an answer with its request. */

@@ -38,7 +38,6 @@ export class FeedPins implements AsyncDisposable {
   readonly #host: Host;
   readonly #watched: WatchedHost;
   readonly #options: FeedPinsOptions;
-  readonly #listening: Disposable;
   readonly #stop = new AbortController();
   readonly #lastRuns = new Map<string, FeedPinRun>();
   /** Those with stored calls, or with a file that is wrong, by folder. Undefined: no reader has come so far. */
@@ -55,7 +54,7 @@ export class FeedPins implements AsyncDisposable {
     this.#host = host;
     this.#watched = watched;
     this.#options = options;
-    this.#listening = host.on("skills.changed", ({ added, updated, removed }) => {
+    watched.onReload(({ added, updated, removed }) => {
       if (this.#skills === undefined) return;
       this.#readAgain([...added, ...updated, ...removed].map(({ folder }) => folder));
     });
@@ -117,7 +116,6 @@ export class FeedPins implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#listening[Symbol.dispose]();
     this.#stop.abort(new DOMException("The inspector was closed.", "AbortError"));
     await this.#watcher?.[Symbol.asyncDispose]();
     await this.#running;

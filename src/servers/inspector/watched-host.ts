@@ -2,6 +2,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { packageVersion } from "../../base/package-root.ts";
 import type { Host } from "../../host/host.ts";
 import type { OpenSession } from "../../host/host-sessions.ts";
+import type { ServerTraffic } from "../../host/session-server-sets.ts";
 import type { ServerInfo } from "../../session/mcp/server-connections.ts";
 import type { Session } from "../../session/session.ts";
 import type { SkillsChange } from "../../skills/skill.ts";
@@ -24,6 +25,9 @@ import { WatchedSession } from "./watched-session.ts";
 const maxReloads = 200;
 const maxClosed = 100;
 const maxSnapshotEvents = 5_000;
+const maxTraffic = 300;
+/** In UTF-16 units. */
+const maxSnapshotTraffic = 2 * 1024 * 1024;
 const maxFrames = 200;
 
 interface WatchedHostOptions {
@@ -44,6 +48,10 @@ export class WatchedHost implements Disposable {
   #pins: Pick<FeedSnapshot, "pins" | "pinFile" | "pinProblem"> = { pins: [] };
   #reloads: readonly FeedReload[] = [];
   #reloadCount = 0;
+  /** Loads that are not announced yet. */
+  #loads: SkillsChange[] = [];
+  #onReload: ((change: SkillsChange) => void) | undefined;
+  #traffic: LoggedMessage[] = [];
   #trafficCount = 0;
   #servers = new Map<string, string>();
   #diagnostics: string | undefined;
@@ -56,18 +64,17 @@ export class WatchedHost implements Disposable {
     for (const open of host.openSessions) this.#open(open);
     this.#listening = [
       host.on("changed", () => this.#refresh()),
-      host.on("skills.changed", (change) => this.#reloaded(change)),
+      // What it changed is announced first, once for all changes of a turn of the event loop: `changed` follows.
+      host.on("skills.changed", (change) => void this.#loads.push(change)),
+      host.on("plugins.changed", (change) => {
+        this.log.append("plugins.reload", () => toFeedRecord(change, this.blobs));
+      }),
       host.on("diagnostic", () => this.#compareDiagnostics()),
       host.on("session.opened", (opened) => {
         this.#open(opened).announce();
       }),
       host.on("session.closed", ({ sessionId }) => this.#close(sessionId)),
-      host.on("server.message", ({ server, direction, message }) => {
-        const id = ++this.#trafficCount;
-        this.log.append("traffic", () => ({
-          traffic: { id, server, direction, ...partsOf(message), message: toFeedJson(message, this.blobs) },
-        }));
-      }),
+      host.on("server.message", (traffic) => this.#exchanged(traffic)),
     ];
     this.#servers = this.#readServers();
     this.#diagnostics = this.#readDiagnostics();
@@ -77,7 +84,7 @@ export class WatchedHost implements Disposable {
   snapshot(): string {
     const host = this.#host;
     const sessions = [...this.#sessions.values()];
-    const facts: Omit<FeedSnapshot, "events"> = {
+    const facts: Omit<FeedSnapshot, "events" | "traffic"> = {
       version: feedVersion,
       feed: this.log.feedId,
       host: {
@@ -99,7 +106,8 @@ export class WatchedHost implements Disposable {
       reloads: this.#reloads,
       calls: [...this.#calls.values()],
     };
-    return `${JSON.stringify(facts).slice(0, -1)},"events":[${this.#lastEvents(sessions).join(",")}]}`;
+    const [events, traffic] = [this.#lastEvents(sessions), this.#lastTraffic()];
+    return `${JSON.stringify(facts).slice(0, -1)},"events":[${events.join(",")}],"traffic":[${traffic.join(",")}]}`;
   }
 
   session(sessionId: string): WatchedSession | undefined {
@@ -131,9 +139,14 @@ export class WatchedHost implements Disposable {
     this.log.append("pin.run", () => ({ pinId, run }));
   }
 
-  /** The number of the last load; undefined before the first one. */
+  /** The number of the last load that was announced; undefined before the first one. */
   get lastReload(): number | undefined {
     return this.#reloadCount === 0 ? undefined : this.#reloadCount;
+  }
+
+  /** Called with each load after it was announced. One listener at most. */
+  onReload(listener: (change: SkillsChange) => void): void {
+    this.#onReload = listener;
   }
 
   [Symbol.dispose](): void {
@@ -169,9 +182,18 @@ export class WatchedHost implements Disposable {
     const durationMs = Math.max(0, ...parts.map((part) => part.durationMs));
     const reload = { ...(toFeedRecord(change, this.blobs) as unknown as SkillsChange), id, durationMs };
     this.#reloads = [...this.#reloads, reload].slice(-maxReloads);
-    // Before the message: a reader that sees a reload has the tools of it.
-    this.catalog.refresh();
     this.log.append("reload", () => reload);
+    this.#onReload?.(change);
+  }
+
+  #exchanged({ server, direction, message }: ServerTraffic): void {
+    const id = ++this.#trafficCount;
+    const at = Date.now();
+    const entry = this.log.append("traffic", () => ({
+      traffic: { id, at, server, direction, ...partsOf(message), message: toFeedJson(message, this.blobs) },
+    }));
+    this.#traffic.push(entry);
+    if (this.#traffic.length > 2 * maxTraffic) this.#traffic = this.#traffic.slice(-maxTraffic);
   }
 
   #refresh(): void {
@@ -182,6 +204,8 @@ export class WatchedHost implements Disposable {
       if (this.#servers.get(name) !== text) this.log.append("server", () => ({ server: JSON.parse(text) }));
     for (const name of this.#servers.keys()) if (!servers.has(name)) this.log.append("server.removed", () => ({ name }));
     this.#servers = servers;
+    // A reader that sees a load has the tools of it.
+    for (const change of this.#loads.splice(0)) this.#reloaded(change);
   }
 
   #readServers(): Map<string, string> {
@@ -207,6 +231,18 @@ export class WatchedHost implements Disposable {
     const messages: LoggedMessage[] = sessions.flatMap(({ events }) => [...events]);
     messages.sort((one, other) => one.seq - other.seq);
     return messages.slice(-maxSnapshotEvents).map(({ body }) => body);
+  }
+
+  /** The last messages of all servers, as texts of JSON objects. */
+  #lastTraffic(): readonly string[] {
+    const texts: string[] = [];
+    let left = maxSnapshotTraffic;
+    for (const { body } of this.#traffic.slice(-maxTraffic).reverse()) {
+      left -= body.length;
+      if (left < 0) break;
+      texts.unshift(body.slice('{"traffic":'.length, -1));
+    }
+    return texts;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
 import type { Asks } from "../../tools/tool.ts";
 import type { CatalogView } from "../catalog/catalog-view.ts";
 import type { ClientRequests } from "../clients/client-requests.ts";
@@ -182,6 +183,10 @@ export interface ServerInfo {
   readonly stderrTail?: string;
   readonly pid?: number;
   readonly protocolVersion?: string;
+  /** The program that serves, by its own account: `serverInfo` of MCP. */
+  readonly implementation?: { readonly name: string; readonly version: string; readonly title?: string };
+  /** What the server says it can do, as in MCP. */
+  readonly capabilities?: Json;
   /** What the server says about its use. */
   readonly instructions?: string;
   readonly tools: readonly ServerTool[];

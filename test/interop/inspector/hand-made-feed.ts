@@ -75,6 +75,7 @@ function emptySnapshot(feed: string): FeedSnapshot {
     sessions: [],
     asks: [],
     servers: [],
+    traffic: [],
     pins: [],
     reloads: [],
     calls: [],

@@ -327,13 +327,17 @@ describe("MCP servers", () => {
     await reader.next("snapshot");
     await inspected.host.connectServers();
     const ready = await reader.next("server", ({ server }) => server.status === "connected");
-    expect(ready.server).toMatchObject({ name: "notes", transport: "stdio", pid: expect.any(Number) });
+    expect(ready.server).toMatchObject({ name: "notes", transport: "stdio", pid: expect.any(Number), capabilities: { tools: {} } });
     await reader.next("catalog", ({ tools }) => tools.some(({ kind }) => kind === "mcp"));
     const session = await inspected.host.createSession({ onPermissionRequest: approveAll });
     await session.callTool("notes/echo", { text: "hello" });
     const { traffic } = await reader.next("traffic", (each) => each.traffic.method === "tools/call");
     expect(traffic).toMatchObject({ server: "notes", direction: "sent", message: { params: { arguments: { text: "hello" } } } });
     await reader.next("traffic", (each) => each.traffic.direction === "received" && each.traffic.rpcId === traffic.rpcId);
+    // A reader that comes later has what was exchanged before.
+    const later = await inspected.read().next("snapshot");
+    expect(later.traffic.map(({ method }) => method)).toEqual(expect.arrayContaining(["initialize", "tools/list", "tools/call"]));
+    expect(later.traffic.find(({ id }) => id === traffic.id)).toEqual(traffic);
     await inspected.request("server.restart", { name: "notes" });
     await reader.next("server", ({ server }) => server.status === "connected" && server.pid !== ready.server.pid);
     await expect(inspected.request("server.restart", { name: "missing" })).rejects.toThrow("MCP_SERVER_UNKNOWN");
