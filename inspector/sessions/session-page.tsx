@@ -6,7 +6,7 @@ import { EventList } from "../events/events-view.tsx";
 import { requestHost } from "../feed/host-requests.ts";
 import { linkTo, route } from "../navigation/route.ts";
 import { announce, attempt, store } from "../page-state.ts";
-import { formatDuration, formatTime, JsonValue, TextValue } from "../parts/values.tsx";
+import { formatBytes, formatDuration, formatTime, JsonValue, TextValue } from "../parts/values.tsx";
 import { timeSpans } from "./time-spans.ts";
 
 const tabs = { conversation: "Conversation", timeline: "Time line", events: "Events", model: "What the model gets" } as const;
@@ -167,7 +167,7 @@ function ModelView({ sessionId }: { readonly sessionId: string }): JSX.Element {
       </button>
     );
   }
-  const { model, system, tools, messages, parts } = view.value;
+  const { model, system, tools, messages, parts, body } = view.value;
   const all = parts.reduce((sum, { tokens }) => sum + tokens, 0);
   return (
     <>
@@ -202,6 +202,12 @@ function ModelView({ sessionId }: { readonly sessionId: string }): JSX.Element {
       <JsonValue value={tools} label="Tools" />
       <h3>Messages</h3>
       <JsonValue value={messages} label="Messages" />
+      {body === undefined ? null : (
+        <>
+          <h3>The request as the endpoint got it ({formatBytes(body.size)})</h3>
+          <TextValue value={body.text} label="Request" />
+        </>
+      )}
     </>
   );
 }

@@ -32,7 +32,7 @@ export function createAutoModel({ chat, responses, endpoint, name }: AutoModelPa
       return responses.complete(request, how);
     }
   };
-  return { ...chat, complete };
+  return { ...chat, complete, bodyOf: (request) => (decided ?? chat).bodyOf!(request) };
 }
 
 function mayBeOtherApi(error: unknown): boolean {

@@ -17,6 +17,11 @@ export interface ChatModel {
    * @throws HostError `MODEL_OPTIONS` when a header of the request cannot be sent.
    */
   complete(request: ModelRequest, options: CompleteOptions): Promise<ModelReply>;
+  /**
+   * The body of the HTTP request that `complete` sends, in what the endpoint is known to accept by now. Absent: the model is not asked over
+   * HTTP, or does not say.
+   */
+  bodyOf?(request: ModelRequest): string;
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 import { type Clock, systemClock } from "../base/wait.ts";
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
-import type { ChatModel } from "./model.ts";
+import type { ChatModel, ModelRequest } from "./model.ts";
 import { nodeFetch } from "./node-fetch.ts";
 import {
   type Credential,
@@ -110,7 +110,12 @@ export function createModel(options: ModelOptions): ChatModel {
 }
 
 function limited(model: ChatModel, limit: number): ChatModel {
-  return { ...model, complete: (request, how) => model.complete({ ...request, maxOutputTokens: request.maxOutputTokens ?? limit }, how) };
+  const within = (request: ModelRequest): ModelRequest => ({ ...request, maxOutputTokens: request.maxOutputTokens ?? limit });
+  return {
+    ...model,
+    complete: (request, how) => model.complete(within(request), how),
+    bodyOf: (request) => model.bodyOf!(within(request)),
+  };
 }
 
 /**

@@ -62,8 +62,9 @@ export function createWireModel<Dialect>(options: WireModelOptions, protocol: Pr
       }
     }
   };
+  const bodyOf = (request: ModelRequest): string => toJsonBody(protocol.encode(request, request.stream ?? false, dialect));
   const { id, address, contextWindow } = options;
-  return { id, address, ...(contextWindow === undefined ? {} : { contextWindow }), complete };
+  return { id, address, ...(contextWindow === undefined ? {} : { contextWindow }), complete, bodyOf };
 }
 
 // The limit prevents endless retries against an endpoint that refuses something else each time.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chatAnswer, jsonAnswer, type ScriptedAnswer } from "../doubles/scripted-model.ts";
 import { responsesAnswer } from "../doubles/scripted-responses.ts";
-import { ask, endpoint, modelAt } from "./models-kit.ts";
+import { ask, endpoint, hello, modelAt } from "./models-kit.ts";
 
 const refusal: ScriptedAnswer = {
   status: 400,
@@ -27,6 +27,7 @@ describe("a model with wireApi auto", () => {
       const model = modelAt(at.url, { wireApi: "auto" });
       expect((await ask(model)).content).toBe("One");
       expect((await ask(model)).content).toBe("Two");
+      expect(JSON.parse(model.bodyOf!(hello))).toEqual(at.requests.at(-1)?.body);
       expect(at.requests.map(({ path }) => path)).toEqual(["/v1/chat/completions", "/v1/models", "/v1/responses", "/v1/responses"]);
     },
   );

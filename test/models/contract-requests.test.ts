@@ -47,6 +47,14 @@ describe.each(wireApis)("a model behind $name", (api) => {
     ]);
   });
 
+  test("the body that the model names is what the endpoint gets", async () => {
+    const { url, requests } = await endpoint(() => api.whole({ content: "ok" }));
+    const model = apiModel(api, url, { maxOutputTokens: 500 });
+    const request: ModelRequest = { messages: [{ role: "user", content: "half a \ud83c sign" }], tools: [{ name: "weather" }] };
+    await ask(model, request);
+    expect(model.bodyOf?.(request)).toBe(requests[0]?.text);
+  });
+
   test("a request contains images of the user and of results", async () => {
     const image = { type: "image", mimeType: "image/png", data: "AA==" } as const;
     const linked = { type: "image", url: "https://example.test/cat.jpg" } as const;

@@ -1,6 +1,7 @@
 import { isRecord, type Json } from "../../base/json.ts";
 import { isSecretName } from "../../base/logger.ts";
 import { BlobStore, redactSecrets } from "./blob-store.ts";
+import type { FeedBlob } from "./feed-messages.ts";
 
 /** Longer texts become blobs. In UTF-16 units. */
 const longestText = 16 * 1024;
@@ -24,6 +25,11 @@ export function toFeedJson(value: unknown, blobs: BlobStore): unknown {
 export function toFeedRecord(value: unknown, blobs: BlobStore): Json {
   const converted = toFeedJson(value, blobs);
   return isRecord(converted) ? converted : {};
+}
+
+/** Like `toFeedJson`, for a text. */
+export function toFeedText(text: string, blobs: BlobStore): string | { readonly $blob: FeedBlob } {
+  return text.length > longestText ? { $blob: blobs.addText(text) } : redactSecrets(text);
 }
 
 /** Like `toFeedJson`, for a definition: its keys are names of parameters, not of values. */
@@ -58,7 +64,7 @@ function convert(value: unknown, state: Conversion, depth: number): unknown {
 }
 
 function convertText(text: string, { blobs, isWhole }: Conversion): unknown {
-  return text.length > longestText && isWhole !== true ? { $blob: blobs.addText(text) } : redactSecrets(text);
+  return isWhole === true ? redactSecrets(text) : toFeedText(text, blobs);
 }
 
 function convertItems(items: readonly unknown[], state: Conversion, depth: number): unknown {

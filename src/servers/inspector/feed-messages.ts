@@ -282,7 +282,7 @@ export interface FeedRequests {
   };
   readonly "session.abort": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
   readonly "session.close": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
-  /** What the model got with the last request, and an estimate of the tokens of each part. */
+  /** What the model got with the last request, also as the endpoint got it, and an estimate of the tokens of each part. */
   readonly "session.modelView": { readonly params: { readonly sessionId: string }; readonly result: FeedModelView };
   /** The session as one file, which `skillhost inspect <file>` opens. */
   readonly "session.export": {
@@ -320,4 +320,6 @@ export interface FeedModelView {
   readonly tools: readonly Json[];
   readonly messages: readonly Json[];
   readonly parts: readonly { readonly name: string; readonly tokens: number }[];
+  /** The body of the HTTP request, as the endpoint got it, and its size in UTF-8 bytes. Absent: the model is not asked over HTTP. */
+  readonly body?: { readonly text: string | { readonly $blob: FeedBlob }; readonly size: number };
 }

@@ -4,7 +4,7 @@ import type { ModelTool } from "../../models/model.ts";
 import { estimateTokens } from "../../session/prompt/system-prompt.ts";
 import type { Session } from "../../session/session.ts";
 import { type BlobStore, redactSecrets } from "./blob-store.ts";
-import { toFeedDefinition, toFeedRecord } from "./feed-json.ts";
+import { toFeedDefinition, toFeedRecord, toFeedText } from "./feed-json.ts";
 import type { FeedModelView } from "./feed-messages.ts";
 
 /** What a session's model got with its last request. @throws HostError `INSPECTOR_NO_REQUEST` before the first. */
@@ -14,9 +14,11 @@ export function modelView(session: Session, blobs: BlobStore): FeedModelView {
     throw new HostError("INSPECTOR_NO_REQUEST", "Nothing was sent to the model yet. Send a message to the session first.");
   const { messages, tools = [] } = sent.request;
   const system = messages.flatMap((message) => (message.role === "system" ? [message.content] : [])).join("\n\n");
+  const body = sent.body?.();
   const others = messages.filter(({ role }) => role !== "system");
   return {
     model: sent.model,
+    ...(body !== undefined && { body: { text: toFeedText(body, blobs), size: Buffer.byteLength(body) } }),
     system: redactSecrets(system),
     tools: tools.map((tool): Json => toFeedDefinition({ ...tool }, blobs)),
     messages: others.map((message) => toFeedRecord(message, blobs)),

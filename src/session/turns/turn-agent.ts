@@ -35,10 +35,13 @@ export interface SessionTurnContext extends TurnContext {
   ready(signal: AbortSignal): Promise<void>;
 }
 
-/** A request as a model got it, before its provider's own format. */
+/** A request that a model got. */
 export interface SentRequest {
   readonly model: string;
+  /** Before the provider's own format. */
   readonly request: ModelRequest;
+  /** The body of the HTTP request, as the endpoint got it. Absent: the model is not asked over HTTP, or does not say. */
+  readonly body?: () => string;
 }
 
 /** Where a message of a user belongs. */
@@ -124,7 +127,7 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   sent(request: ModelRequest, { chat }: TurnModel): void {
-    this.lastRequest = { model: chat.id, request };
+    this.lastRequest = { model: chat.id, request, ...(chat.bodyOf && { body: () => chat.bodyOf!(request) }) };
   }
 
   /** Takes the steering messages that were sent during the turn. */

@@ -1,9 +1,10 @@
 import { rmSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { scriptedModel } from "../../../src/models/scripted-model.ts";
 import type { FeedMessage } from "../../../src/servers/inspector/feed-messages.ts";
 import { serveInspector } from "../../../src/servers/inspector/serve-inspector.ts";
 import { approveAll } from "../../../src/tools/tool.ts";
+import { chatAnswer, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { serverNamed } from "../../host/servers-kit.ts";
 import { put, skillMd } from "../../skills/kit.ts";
 import { type InspectedHost, type Message, openInspected, TestReader } from "./inspector-kit.ts";
@@ -176,6 +177,23 @@ describe("sessions of every client", () => {
     const other = await reader.next("event", ({ event }) => JSON.stringify(event.data).includes("Bern"));
     await reader.next("session.closed", ({ sessionId }) => sessionId === other.sessionId);
     expect((await inspected.read().next("snapshot")).sessions.map(({ state }) => state).sort()).toEqual(["closed", "idle"]);
+  });
+
+  test("the last request is shown as its endpoint got it, without secrets", async () => {
+    const endpoint = await startScriptedModel(() => chatAnswer({ content: "ok" }));
+    onTestFinished(() => endpoint.close());
+    const inspected = await openInspected(weather);
+    const session = await inspected.host.createSession({ model: "m", provider: { type: "openai", baseUrl: `${endpoint.url}/v1` } });
+    await session.sendAndWait("My key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD. Forget it.");
+    const { body } = await inspected.request("session.modelView", { sessionId: session.id });
+    const sent = endpoint.requests[0]!.text;
+    expect(body).toMatchObject({ size: Buffer.byteLength(sent) });
+    expect(sent).toContain("sk-proj-");
+    expect(JSON.stringify(body)).not.toContain("sk-proj-");
+    expect(JSON.parse(body!.text as string)).toMatchObject({
+      model: "m",
+      tools: expect.arrayContaining([expect.objectContaining({ type: "function" })]),
+    });
   });
 
   test("the inspector can open a session and send messages to it", async () => {
