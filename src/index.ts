@@ -42,6 +42,7 @@ export type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from ".
 export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-entry.ts";
 export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugin-reloads.ts";
 export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
+export type { PluginSkill } from "./plugin-host/plugin-skills.ts";
 export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
 export type { InspectorOptions } from "./servers/inspector/inspect-host.ts";
 export type { Inspector } from "./servers/inspector/inspector-server.ts";
@@ -145,6 +146,7 @@ export type {
   ToolDefinition,
 } from "./tools/tool.ts";
 export { approveAll } from "./tools/tool.ts";
+export { toCallResult } from "./tools/tool-result.ts";
 export type { ResourceSet, SkillEntry, SourceSnapshot, ToolSource } from "./tools/tool-source.ts";
 export type { HeldPush } from "./trust/push-trust.ts";
 export type { TrustState } from "./trust/skill-trust.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import type { Host, Logger } from "skillhost";
+import type { Host, Logger, PluginApi } from "skillhost";
 import type { FleetConnectionOptions } from "./fleet-connection.ts";
 import { isObject } from "./frames.ts";
 import { unpackSkill } from "./skill-archive.ts";
@@ -38,7 +38,21 @@ const stateFile = ".fleet.json";
  * fetched or loaded is reported, and the one before it is put back.
  * @throws HostError as `openSkillCatalog`.
  */
-export async function followSkills(host: Host, options: FollowOptions): Promise<FollowedSkills> {
+export function followSkills(host: Host, options: FollowOptions): Promise<FollowedSkills> {
+  const reloadSkills = async (): Promise<void> => {
+    await host.reload();
+    await host.idle();
+  };
+  return follow({ reloadSkills, skillIn: (place) => host.skills.find(({ folder }) => folder === place) }, options);
+}
+
+interface OwnFollowOptions extends FollowOptions {
+  /** Called with all versions that do not run. */
+  readonly onProblems?: (problems: readonly { readonly code: string; readonly message: string }[]) => void;
+}
+
+/** As `followSkills`, for what can load skills. */
+export async function follow(host: Pick<PluginApi, "skillIn" | "reloadSkills">, options: OwnFollowOptions): Promise<FollowedSkills> {
   mkdirSync(options.folder, { recursive: true });
   const catalog = await openSkillCatalog(options);
   const follower = new Follower(host, catalog, options);
@@ -53,9 +67,9 @@ export async function followSkills(host: Host, options: FollowOptions): Promise<
 }
 
 class Follower implements FollowedSkills {
-  readonly #host: Host;
+  readonly #host: Pick<PluginApi, "skillIn" | "reloadSkills">;
   readonly #catalog: SkillCatalog;
-  readonly #options: FollowOptions;
+  readonly #options: OwnFollowOptions;
   readonly #name: string;
   readonly #id: string = randomBytes(12).toString("hex");
   readonly #skills: Record<string, HostedSkill>;
@@ -64,7 +78,7 @@ class Follower implements FollowedSkills {
   #queue: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(host: Host, catalog: SkillCatalog, options: FollowOptions) {
+  constructor(host: Pick<PluginApi, "skillIn" | "reloadSkills">, catalog: SkillCatalog, options: OwnFollowOptions) {
     this.#host = host;
     this.#catalog = catalog;
     this.#options = options;
@@ -116,6 +130,7 @@ class Follower implements FollowedSkills {
     const { logger, folder } = this.#options;
     if (problem !== undefined) logger?.warning(`The skill "${skill}" was not updated.`, { digest, problem });
     else if (before !== digest) logger?.info(`The skill "${skill}" was updated.`, { digest });
+    this.#options.onProblems?.(this.#problems());
     writeFileSync(join(folder, stateFile), JSON.stringify(this.#skills));
     this.#report();
   }
@@ -144,16 +159,22 @@ class Follower implements FollowedSkills {
   }
 
   async #load(skill: string): Promise<string | undefined> {
-    await this.#host.reload();
-    await this.#host.idle();
-    const place = join(this.#options.folder, skill);
-    const loaded = this.#host.skills.find(({ folder }) => folder === place);
+    await this.#host.reloadSkills();
+    const loaded = this.#host.skillIn(join(this.#options.folder, skill));
     if (loaded === undefined) return "the host did not find it";
     const fault = loaded.diagnostics.find(({ severity }) => severity === "error");
     if (loaded.stale || fault !== undefined) return fault?.message ?? "it could not be loaded";
     return loaded.state === "failed" || loaded.state === "refused" || loaded.state === "untrusted"
       ? `it is ${loaded.state}: ${loaded.rule}`
       : undefined;
+  }
+
+  #problems(): { readonly code: string; readonly message: string }[] {
+    return Object.entries(this.#skills).flatMap(([skill, { digest, problem }]) => {
+      if (problem === undefined) return [];
+      const runs = digest === undefined ? "No version of it runs" : `${digest.slice(0, 12)} runs on`;
+      return [{ code: "FLEET_SKILL", message: `The newest version of the skill "${skill}" does not run: ${problem}. ${runs}.` }];
+    });
   }
 
   #report(): void {

@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import { definePlugin, type Plugin } from "skillhost";
+import { CatalogSource } from "./catalog-source.ts";
 import { RemoteToolSource, type RemoteToolsConfig } from "./remote-tool-source.ts";
 
 export type { FleetConnectionOptions } from "./fleet-connection.ts";
@@ -13,10 +15,15 @@ export {
 } from "./skill-catalog.ts";
 export { startToolWorker, type ToolWorker, type ToolWorkerOptions } from "./tool-worker.ts";
 
+interface NatsConfig extends RemoteToolsConfig {
+  readonly follow?: string | undefined;
+  readonly hostName?: string | undefined;
+}
+
 const text = { type: "string", minLength: 1 } as const;
 
-/** Offers the tools of a fleet's workers in every session of a host. */
-export const nats: Plugin = definePlugin<RemoteToolsConfig>({
+/** Offers the tools of a fleet's workers in every session of a host, and loads the skills of its catalog if that is wanted. */
+export const nats: Plugin = definePlugin<NatsConfig>({
   name: "nats",
   version: "1.0.0",
   configSchema: {
@@ -35,12 +42,26 @@ export const nats: Plugin = definePlugin<RemoteToolsConfig>({
         description: "Files with certificates, or false for none. Default: TLS for servers that are not on this machine.",
       },
       signatures: { type: "array", items: text, description: "The only contracts of tools that are offered. Default: all." },
+      follow: {
+        ...text,
+        description:
+          "A folder, from the working directory: the skills of the fleet's catalog are loaded there. Nothing else may write to it.",
+      },
+      hostName: {
+        ...text,
+        description: "The name of this host in reports, by which its share of canaries is decided. Default: the machine's.",
+      },
       startupWait: { type: "integer", minimum: 0, default: 2000, description: "Milliseconds to wait for the servers once." },
       maxResult: { type: "integer", minimum: 1024, default: 67_108_864, description: "Bytes of a result." },
     },
     additionalProperties: false,
   },
   activate(api) {
-    api.addToolSource(new RemoteToolSource(api, api.config));
+    const { follow, hostName, ...config } = api.config;
+    api.addToolSource(new RemoteToolSource(api, config));
+    if (follow === undefined) return;
+    const folder = resolve(api.workingDirectory, follow);
+    api.addToolSource(new CatalogSource(api, { ...config, folder, name: hostName }));
+    api.addSkillDirectory(folder);
   },
 });

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Msg, Subscription } from "@nats-io/transport-node";
-import type { CallResult, Logger, ToolContext, ToolResult } from "skillhost";
+import { type CallResult, type Logger, type ToolContext, type ToolResult, toCallResult } from "skillhost";
 import { type ControlMessage, protocolVersion, readWorkerMessage, type WorkerMessage } from "./call-messages.ts";
-import { callResult } from "./call-result.ts";
+
 import type { FleetConnection, FleetSubjects } from "./fleet-connection.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
 
@@ -272,7 +272,7 @@ function failureOf(ending: Exclude<Ending, { kind: "value" | "threw" }>, name: s
 }
 
 function failed(text: string, error: string): CallResult {
-  return callResult({ resultType: "failure", textResultForLlm: text, error });
+  return toCallResult({ resultType: "failure", textResultForLlm: text, error });
 }
 
 function pauseFor(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -3,6 +3,7 @@ import type { OfferedTool } from "./call-messages.ts";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, type FleetSubjects, fleetSubjects } from "./fleet-connection.ts";
 import { RemoteCalls } from "./remote-calls.ts";
 import { isRepeatable } from "./tool-worker.ts";
+import { waitAtMost } from "./wait-at-most.ts";
 import { WorkerDirectory } from "./worker-directory.ts";
 
 export interface RemoteToolsConfig extends FleetConnectionOptions {
@@ -50,19 +51,7 @@ export class RemoteToolSource implements ToolSource {
 
   /** Servers that are away do not keep a host from starting: what they have later counts then. */
   async ready(signal: AbortSignal): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#config.startupWait);
-    });
-    const stopped = new Promise<never>((_, reject) => {
-      if (signal.aborted) reject(signal.reason as Error);
-      else signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-    });
-    try {
-      await Promise.race([this.#started, late, stopped]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await waitAtMost(this.#started, this.#config.startupWait, signal);
     if (this.#fleet === undefined && this.#problem === undefined) this.#report("FLEET_UNREACHABLE", "No NATS server has answered yet.");
   }
 

@@ -1,6 +1,5 @@
-import type { CallResult, Tool, ToolContext, ToolInvocation, ToolResult } from "skillhost";
+import { type CallResult, type Tool, type ToolContext, type ToolInvocation, type ToolResult, toCallResult } from "skillhost";
 import type { CallMessage, ControlMessage, WorkerMessage } from "./call-messages.ts";
-import { callResult } from "./call-result.ts";
 
 /** What a worker sends, without its own id. */
 type Outgoing = WorkerMessage extends infer M ? (M extends { readonly worker: string } ? Omit<M, "worker"> : never) : never;
@@ -118,7 +117,7 @@ export class ServedCall {
         this.#ask((id) => ({ type: "ask", id, kind, data, ...(options?.key !== undefined && { key: options.key }) })) as Promise<never>,
       callTool: async (name: string, given: unknown) => {
         const answer = await this.#ask((id) => ({ type: "call", id, name, args: given }));
-        return callResult(answer as ToolResult) as CallResult<never>;
+        return toCallResult(answer as ToolResult) as CallResult<never>;
       },
       progress: (update) => send({ type: "progress", update: { ...update } }),
       fileChanged: (path, content, options) =>

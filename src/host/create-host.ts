@@ -190,6 +190,14 @@ class SkillHost implements Host {
   async begin(): Promise<RootsLease> {
     await this.#plugins.start();
     const lease = this.#updates.begin();
+    this.#plugins.hostSkills.attach({
+      all: () => this.skills,
+      reload: async () => {
+        await lease.ready;
+        await this.#store.reload();
+        await this.#store.idle();
+      },
+    });
     // Also for callers of `begin`, which do not wait for the skills. A second call does nothing.
     lease.ready
       .then(() => this.#feed.begin())

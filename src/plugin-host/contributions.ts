@@ -2,6 +2,7 @@ import { isAbsolute } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
+import { waitFor } from "../base/wait.ts";
 import type { Scope } from "../io/scope.ts";
 import { readAgentOptions } from "../session/agents/agent-profiles.ts";
 import type { Hook, HookKind, ResolvedHooks } from "../session/hooks/hook-kinds.ts";
@@ -18,6 +19,7 @@ import type { Tool, ToolOrigin } from "../tools/tool.ts";
 import type { SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
 import { createSystemApi, type PluginAgent, type PluginApi, type PluginCommand, type PluginToolOptions } from "./plugin-api.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";
+import type { PluginSkills } from "./plugin-skills.ts";
 
 /** Everything that one plugin adds. */
 export interface Contributions {
@@ -45,6 +47,7 @@ export interface PluginPlace {
   readonly workingDirectory: string;
   readonly log: Logger;
   readonly sessions: PluginSessions;
+  readonly skills: PluginSkills;
 }
 
 /** The API for one activation, and its contributions. `seal` ends the activation: later contributions are refused. */
@@ -77,6 +80,14 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
     onSessionClosed: (listener: (sessionId: string) => void | Promise<void>) => {
       const listening = place.sessions.onClosed(mustCall(listener, "listener"));
       scope.onDispose(() => listening[Symbol.dispose]());
+    },
+    skillIn: (folder: string) => place.skills.find(folder),
+    reloadSkills: async () => {
+      if (!isSealed) {
+        const advice = "Skills are loaded after all plugins. Do not await this in activate.";
+        throw new HostError("PLUGIN_ACTIVATING", `Plugin "${place.name}" cannot reload skills while it is activated. ${advice}`);
+      }
+      await waitFor(place.skills.reload(), { signal: scope.signal });
     },
     onDispose: (end: () => void | Promise<void>) => scope.onDispose(mustCall(end, "end")),
     createTool: (definition: ToolLike, options: PluginToolOptions = {}) => makeTool(place, definition, options),

@@ -14,6 +14,7 @@ import type { ToolLike } from "../tools/define/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
 import type { PluginSession } from "./plugin-sessions.ts";
+import type { PluginSkill } from "./plugin-skills.ts";
 
 /** A custom agent, as in the options of a session. */
 export type PluginAgent = CustomAgentOptions;
@@ -76,6 +77,14 @@ export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
   session(sessionId: string): PluginSession | undefined;
   /** Calls `listener` when a session is closed; it may be resumed later. Exceptions are logged. */
   onSessionClosed(listener: (sessionId: string) => void | Promise<void>): void;
+  /** The skill in a folder, as it is now. Undefined: there is none, or skills were not loaded yet. */
+  skillIn(folder: string): PluginSkill | undefined;
+  /**
+   * Loads the files of skills that changed, for a plugin that writes skills into a folder that it added. Settles when they are loaded;
+   * `skillIn` has the outcome then. Waits for the first load of the host. Rejects with the reason of `signal` when the plugin is disposed of,
+   * and with HostError `PLUGIN_ACTIVATING` before `activate` has ended.
+   */
+  reloadSkills(): Promise<void>;
   /**
    * Starts a program in its own process group, never through a shell. The group ends with the plugin at the latest. Errors are
    * values; it never rejects.

@@ -19,6 +19,7 @@ import { type ActivePlugin, createEntry, describePlugin, type PluginEntry, type 
 import { activateAll, joinNamed, PluginLifecycle } from "./plugin-lifecycle.ts";
 import { PluginReloads, type PluginsChange } from "./plugin-reloads.ts";
 import { PluginSessions } from "./plugin-sessions.ts";
+import { PluginSkills } from "./plugin-skills.ts";
 import type { PluginConsent, PluginUse } from "./prepare-plugin.ts";
 import { offersOf, sourcesOf } from "./published-source.ts";
 
@@ -56,6 +57,7 @@ export interface PluginHostOptions {
  */
 export class PluginHost implements AsyncDisposable {
   readonly sessions: PluginSessions;
+  readonly hostSkills: PluginSkills = new PluginSkills();
   /** Called and awaited after active plugins have changed, before replaced ones are disposed of. */
   adapt: () => Promise<void> = async () => {};
   readonly #options: PluginHostOptions;
@@ -82,6 +84,7 @@ export class PluginHost implements AsyncDisposable {
       ...options,
       hostVersion,
       sessions: this.sessions,
+      skills: this.hostSkills,
       timeout: options.activationTimeout ?? 10_000,
       closing: this.#closing.signal,
       onChanged: () => this.#forget(),

@@ -12,6 +12,7 @@ import { bundleOf } from "./bundles/bundle-plugin.ts";
 import { type Contributions, countContributions, type PluginPlace } from "./contributions.ts";
 import { type ActivePlugin, isReloadable, type PluginEntry } from "./plugin-entry.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";
+import type { PluginSkills } from "./plugin-skills.ts";
 import {
   type Activation,
   type ActivationLimits,
@@ -30,6 +31,7 @@ import { PublishedSource } from "./published-source.ts";
 interface PluginLifecycleOptions extends PrepareOptions {
   readonly log: Logger;
   readonly sessions: PluginSessions;
+  readonly skills: PluginSkills;
   /** Milliseconds for the activation, and for the disposal, of one plugin. */
   readonly timeout: number;
   /** Fires when the host closes. */
@@ -74,9 +76,10 @@ export class PluginLifecycle {
       entry.isHeldBack = refusal.code === "PLUGIN_REQUIRES";
       return undefined;
     }
-    const { workingDirectory, log, sessions } = this.#options;
+    const { workingDirectory, log, sessions, skills } = this.#options;
     const { plugin, config, identity } = candidate;
-    const place = { name: plugin.name, isBundled: bringsOwnTools(entry.specifier), identity, config, workingDirectory, log, sessions };
+    const isBundled = bringsOwnTools(entry.specifier);
+    const place = { name: plugin.name, isBundled, identity, config, workingDirectory, log, sessions, skills };
     const activation = await activatePlugin(candidate.plugin, place, this.#limits(signal));
     if (activation.kind === "failed" && signal?.aborted === true) {
       // A newer attempt follows.

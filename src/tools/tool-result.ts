@@ -40,7 +40,10 @@ export function normalizeResult(raw: unknown, options: NormalizeOptions = {}): T
   }
 }
 
-/** Gives a result the getters that callers expect, on a prototype: its own keys stay the data. */
+/**
+ * Gives a result that came as data, such as from another machine, what results of `callTool` have: `ok`, `text` and `json()`. They are on a
+ * prototype, so its own keys stay the data. `json()` throws HostError `RESULT_FAILED` and `RESULT_NOT_JSON`.
+ */
 export function toCallResult(result: ToolResult): CallResult {
   return new ReadableResult(result) as ReadableResult & ToolResult;
 }

@@ -133,6 +133,57 @@ describe.skipIf(path === "")("a real nats-server (a catalog)", () => {
     expect(new Set([entry?.stable, ...(entry?.history ?? [])]).size).toBe(4);
   });
 
+  test("any host with the plugin follows, also a command, and works with what it has while the server is away", async () => {
+    const server = await startServer();
+    const skill = join(skillFolder({ "tools/answer.ts": answering("one") }), "far");
+    await command(server, "push", skill);
+    const root = tempFolder({
+      "skillhost.json": JSON.stringify({
+        plugins: [
+          { use: "skillhost/plugins/nats", config: { servers: server.address, follow: "pushed", hostName: "here", startupWait: 60_000 } },
+        ],
+      }),
+    });
+    const call = async (): Promise<unknown> => {
+      const { stdout, stderr } = await runCli(["call", "answer", "{}", "--yes"], { cwd: root });
+      return stdout.trim() || stderr;
+    };
+    expect(await call()).toBe("one");
+    const shown = (await command(server, "status")) as unknown as { hosts: { host: string }[] };
+    expect(shown.hosts.map(({ host }) => host)).toEqual(["here"]);
+
+    await using host = await createHost({
+      workingDirectory: root,
+      skillDirectories: [],
+      watch: false,
+      plugins: [{ use: "skillhost/plugins/nats", config: { servers: server.address, follow: "pushed", startupWait: 500 } }],
+    });
+    const session = await host.createSession({ persist: false, onPermissionRequest: () => ({ kind: "approve-once" }) });
+    const answer = async (): Promise<string> => (await session.callTool("answer")).text;
+    expect(await answer()).toBe("one");
+    put(join(skill, "tools/answer.ts"), answering("two"));
+    await command(server, "push", skill);
+    await until(async () => (await answer()) === "two", "the next version");
+    put(join(skill, "tools/answer.ts"), "export default (;\n");
+    await command(server, "push", skill);
+    await until(() => session.catalog.diagnostics.some(({ code }) => code === "FLEET_SKILL"), "the report of a version that does not run");
+    expect(await answer()).toBe("two");
+    await server.kill();
+    await using later = await createHost({
+      workingDirectory: root,
+      skillDirectories: [],
+      watch: false,
+      plugins: [{ use: "skillhost/plugins/nats", config: { servers: server.address, follow: "pushed", startupWait: 100 } }],
+    });
+    expect((await later.callTool("answer", {}, { allow: ["answer"] })).text).toBe("two");
+    const other = await later.createSession({ persist: false });
+    await other.ready();
+    await until(
+      () => other.catalog.diagnostics.some(({ message }) => message.startsWith("The catalog is not followed")),
+      "the report of the server",
+    );
+  });
+
   test("a worker that follows serves what is pushed", async () => {
     const server = await startServer();
     const root = tempFolder();
