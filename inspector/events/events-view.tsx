@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import type { ReceivedEvent } from "../feed/feed-store.ts";
+import { type ReceivedEvent, searched } from "../feed/received-event.ts";
 import { store } from "../page-state.ts";
 import { counted, formatTime, JsonValue } from "../parts/values.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
@@ -32,11 +32,8 @@ interface EventListProps {
 export function EventList({ events, revision, dropped = 0, showsSession = false }: EventListProps): JSX.Element {
   const filter = useSignal("");
   const selected = useSignal<ReceivedEvent | undefined>(undefined);
-  const wanted = filter.value.toLowerCase();
-  const shown =
-    wanted === ""
-      ? events
-      : events.filter(({ event }) => event.type.includes(wanted) || describeEvent(event).toLowerCase().includes(wanted));
+  const wanted = searched(filter.value);
+  const shown = wanted === "" ? events : events.filter((entry) => entry.contains(wanted));
   return (
     <>
       <label class="filter">
@@ -50,22 +47,25 @@ export function EventList({ events, revision, dropped = 0, showsSession = false 
         revision={revision}
         rowHeight={26}
         followsEnd
-        keyOf={({ event }, index) => `${index} ${event.id}`}
-        row={(entry) => (
-          <button type="button" class="row event" aria-pressed={entry === selected.value} onClick={() => (selected.value = entry)}>
-            <span class="time">{formatTime(entry.event.timestamp)}</span>
-            {showsSession ? <span class="session-mark">{entry.sessionId.slice(0, 8)}</span> : null}
-            <span class="event-type">{entry.event.type}</span>
-            <span class="cut">{describeEvent(entry.event)}</span>
-          </button>
-        )}
+        keyOf={(_, index) => String(index)}
+        row={(entry) => {
+          const { event } = entry;
+          return (
+            <button type="button" class="row event" aria-pressed={entry === selected.value} onClick={() => (selected.value = entry)}>
+              <span class="time">{formatTime(event.timestamp)}</span>
+              {showsSession ? <span class="session-mark">{entry.sessionId.slice(0, 8)}</span> : null}
+              <span class="event-type">{entry.type}</span>
+              <span class="cut">{describeEvent(event)}</span>
+            </button>
+          );
+        }}
       />
       {selected.value === undefined ? null : (
         <section class="drawer" aria-label="The chosen event">
           <button type="button" class="small" onClick={() => (selected.value = undefined)}>
             Close
           </button>
-          <JsonValue value={selected.value.event} label={selected.value.event.type} />
+          <JsonValue value={selected.value.event} label={selected.value.type} />
         </section>
       )}
     </>

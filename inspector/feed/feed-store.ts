@@ -3,7 +3,6 @@ import type {
   FeedAsk,
   FeedCall,
   FeedDiagnostic,
-  FeedEvent,
   FeedMessage,
   FeedPin,
   FeedReload,
@@ -15,11 +14,7 @@ import type {
 } from "../../src/servers/inspector/feed-messages.ts";
 import type { ServerInfo } from "../../src/session/mcp/server-connections.ts";
 import { BoundedList } from "./bounded-list.ts";
-
-export interface ReceivedEvent {
-  readonly sessionId: string;
-  readonly event: FeedEvent;
-}
+import { ReceivedEvent } from "./received-event.ts";
 
 /** What the page keeps of a stream that does not end. Older entries are dropped, and counted. */
 const limits = { events: 100_000, traffic: 20_000, calls: 500, reloads: 1_000 };
@@ -85,7 +80,7 @@ export class FeedStore {
     this.pinFile.value = snapshot.pinFile;
     this.pinProblem.value = snapshot.pinProblem;
     this.reloads.replace(snapshot.reloads);
-    this.events.replace(snapshot.events);
+    this.events.replace(snapshot.events.map((received) => new ReceivedEvent(received)));
     this.traffic.replace(snapshot.traffic);
   }
 
@@ -114,7 +109,7 @@ export class FeedStore {
         return;
       }
       case "event":
-        this.events.add({ sessionId: message.sessionId, event: message.event });
+        this.events.add(new ReceivedEvent(message));
         return;
       case "ask":
         pending.of(this.asks).set(message.ask.id, message.ask);

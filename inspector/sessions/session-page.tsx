@@ -1,13 +1,14 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import type { FeedEvent, FeedModelView, FeedSession } from "../../src/servers/inspector/feed-messages.ts";
+import type { FeedModelView, FeedSession } from "../../src/servers/inspector/feed-messages.ts";
 import { describeEvent } from "../events/event-text.ts";
 import { EventList } from "../events/events-view.tsx";
 import { requestHost } from "../feed/host-requests.ts";
+import type { ReceivedEvent } from "../feed/received-event.ts";
 import { linkTo, route } from "../navigation/route.ts";
 import { announce, attempt, store } from "../page-state.ts";
 import { formatBytes, formatDuration, formatTime, JsonValue, TextValue } from "../parts/values.tsx";
-import { timeSpans } from "./time-spans.ts";
+import { isOfTimeLine, timeSpans } from "./time-spans.ts";
 
 const tabs = { conversation: "Conversation", timeline: "Time line", events: "Events", model: "What the model gets" } as const;
 type Tab = keyof typeof tabs;
@@ -16,7 +17,6 @@ type Tab = keyof typeof tabs;
 export function SessionPage({ session }: { readonly session: FeedSession }): JSX.Element {
   void store.events.version.value;
   const entries = store.events.entries.filter(({ sessionId }) => sessionId === session.id);
-  const events = entries.map(({ event }) => event);
   const given = route.value.parts[1] ?? "conversation";
   const tab: Tab = Object.hasOwn(tabs, given) ? (given as Tab) : "conversation";
   const isExport = store.snapshot.value?.isExport === true;
@@ -40,8 +40,8 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
           </button>
         )}
       </nav>
-      {tab === "conversation" ? <Conversation events={events} /> : null}
-      {tab === "timeline" ? <TimeLine events={events} /> : null}
+      {tab === "conversation" ? <Conversation entries={entries} /> : null}
+      {tab === "timeline" ? <TimeLine entries={entries} /> : null}
       {tab === "events" ? <EventList events={entries} /> : null}
       {tab === "model" ? <ModelView sessionId={session.id} /> : null}
       {session.client === "inspector" && session.state !== "closed" ? <Prompt session={session} /> : null}
@@ -101,9 +101,13 @@ function Prompt({ session: { id, state } }: { readonly session: FeedSession }): 
 const said =
   /^(?:user\.message|assistant\.message|tool\.execution_(?:start|complete)|permission\.(?:requested|completed)|hook\.end|subagent\.\w+|session\.(?:error|warning|info)|elicitation\.\w+|user_input\.\w+)$/;
 
-function Conversation({ events }: { readonly events: readonly FeedEvent[] }): JSX.Element {
+function Conversation({ entries }: { readonly entries: readonly ReceivedEvent[] }): JSX.Element {
+  const events = entries
+    .filter(({ type }) => said.test(type))
+    .slice(-600)
+    .map(({ event }) => event);
   // A model that only calls tools says nothing.
-  const shown = events.filter(({ type, data }) => said.test(type) && data["content"] !== "").slice(-300);
+  const shown = events.filter(({ data }) => data["content"] !== "").slice(-300);
   if (shown.length === 0) return <p>Nothing was said or called yet.</p>;
   return (
     <ol class="conversation">
@@ -127,8 +131,8 @@ function Conversation({ events }: { readonly events: readonly FeedEvent[] }): JS
   );
 }
 
-function TimeLine({ events }: { readonly events: readonly FeedEvent[] }): JSX.Element {
-  const spans = timeSpans(events);
+function TimeLine({ entries }: { readonly entries: readonly ReceivedEvent[] }): JSX.Element {
+  const spans = timeSpans(entries.filter(({ type }) => isOfTimeLine.test(type)).map(({ event }) => event));
   if (spans.length === 0) return <p>No turn or call yet.</p>;
   const from = Math.min(...spans.map(({ start }) => start));
   const to = Math.max(from + 1, ...spans.map(({ start, end }) => end ?? start));

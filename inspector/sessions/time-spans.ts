@@ -18,6 +18,10 @@ interface OpenSpan {
   readonly index: number;
 }
 
+/** The types of events that begin or end a span. */
+export const isOfTimeLine: RegExp =
+  /^(?:assistant\.turn_(?:start|end)|tool\.execution_(?:start|complete)|subagent\.(?:started|completed|failed))$/;
+
 /** The turns, calls and sub-agents of a session as a tree on a time line, in the order in which they began. */
 export function timeSpans(events: readonly FeedEvent[]): readonly TimeSpan[] {
   const spans: TimeSpan[] = [];
