@@ -7,6 +7,7 @@ import { requestHost } from "../feed/host-requests.ts";
 import { announce, attempt, store } from "../page-state.ts";
 import { ResultView } from "../parts/result-view.tsx";
 import { formatDuration, formatTime, JsonValue, TextValue } from "../parts/values.tsx";
+import { AppPanel } from "./app-panel.tsx";
 import { CallDraft } from "./call-draft.ts";
 
 /** The arguments that the user wrote, by tool: they are kept while other views are open. */
@@ -130,7 +131,7 @@ function Arguments({ tool, draft, shown }: ArgumentsProps): JSX.Element {
 }
 
 function CallState({ call }: { readonly call: FeedCall }): JSX.Element {
-  const { id, state, durationMs, progress, logs, result } = call;
+  const { id, state, durationMs, progress, logs, result, hasApp } = call;
   return (
     <div class="card" aria-live="polite">
       <p>
@@ -158,6 +159,7 @@ function CallState({ call }: { readonly call: FeedCall }): JSX.Element {
       )}
       {logs.length === 0 ? null : <TextValue value={logs.join("\n")} label="Log of the call" />}
       {result === undefined ? null : <ResultView result={result} />}
+      {hasApp === true ? <AppPanel key={id} callId={id} /> : null}
     </div>
   );
 }

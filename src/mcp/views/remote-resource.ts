@@ -10,6 +10,7 @@ import type { Resource, ResourceContents, ResourceDefinition, ResourceTemplate, 
 import { digestOf } from "../../trust/folder-digests.ts";
 import type { CallRequestOptions } from "../connection/connection.ts";
 import type { ServerLists, SupervisedServer } from "../supervisor/server-lease.ts";
+import { appAddressIn, appMimeType } from "./app-address.ts";
 import { DefinitionCache } from "./held-definition.ts";
 import { type CompletionServer, callContextOf, completeRemotely, remotePrompt, texts } from "./remote-prompt.ts";
 
@@ -128,7 +129,7 @@ export class ServerPromptsAndResources {
     const facts = JSON.stringify([options.generation, options.hasCompletions, options.hasSubscriptions]);
     const round = { facts, serverName };
     const prompts = makeAll("prompt", "name", lists.prompts, this.#prompts, (raw) => remotePrompt(raw, options), round);
-    const resources = makeAll("resource", "uri", lists.resources, this.#resources, (raw) => remoteResource(raw, options), round);
+    const resources = makeAll("resource", "uri", withApps(lists), this.#resources, (raw) => remoteResource(raw, options), round);
     const templates = makeAll(
       "resource template",
       "uriTemplate",
@@ -142,6 +143,13 @@ export class ServerPromptsAndResources {
       diagnostics: [...prompts.diagnostics, ...resources.diagnostics, ...templates.diagnostics],
     };
   }
+}
+
+/** The resources of a server. It need not list pages that its tools name. */
+function withApps({ resources, tools }: ServerLists): readonly Json[] {
+  const addresses = new Set(tools.flatMap((tool) => appAddressIn(tool["_meta"]) ?? []));
+  for (const { uri } of addresses.size === 0 ? [] : resources) if (typeof uri === "string") addresses.delete(uri);
+  return addresses.size === 0 ? resources : [...resources, ...Array.from(addresses, (uri) => ({ uri, name: uri, mimeType: appMimeType }))];
 }
 
 /** What was created for a definition, or why nothing was. */

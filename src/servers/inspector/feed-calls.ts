@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { Host } from "../../host/host.ts";
+import { appAddressOf } from "../../session/mcp/app-tools.ts";
 import type { Session } from "../../session/session.ts";
 import type { Progress, Tool, ToolResult } from "../../tools/tool.ts";
 import { toFeedJson, toFeedRecord } from "./feed-json.ts";
@@ -11,12 +12,23 @@ import { inspectorClient } from "./watched-session.ts";
 
 const maxRunning = 200;
 const maxLogs = 500;
+/** Results that a page can show are kept whole for this many calls. */
+const maxWithApp = 20;
+
+interface CallWithApp {
+  readonly session: Session;
+  readonly tool: Tool;
+  readonly address: string;
+  readonly args: Json;
+  readonly result: ToolResult;
+}
 
 /** The calls that readers of a feed begin. */
 export class FeedCalls implements AsyncDisposable {
   readonly #host: Host;
   readonly #watched: WatchedHost;
   readonly #running = new Map<string, AbortController>();
+  readonly #withApp = new Map<string, CallWithApp>();
   #session: Promise<Session> | undefined;
 
   constructor(host: Host, watched: WatchedHost) {
@@ -59,6 +71,11 @@ export class FeedCalls implements AsyncDisposable {
     return tool;
   }
 
+  /** A call that has ended, and whose result a page shows. */
+  withApp(callId: string): CallWithApp | undefined {
+    return this.#withApp.get(callId);
+  }
+
   /** False: no such call is running. */
   cancel(callId: string): boolean {
     const controller = this.#running.get(callId);
@@ -92,13 +109,26 @@ export class FeedCalls implements AsyncDisposable {
     try {
       const result = await session.callTool(name, args, { toolCallId: shown.id, signal: controller.signal, onProgress });
       const state = controller.signal.aborted ? "cancelled" : "completed";
-      show({ state, durationMs: performance.now() - started, result: toFeedResult(result, this.#watched) });
+      const hasApp = this.#keepForApp(shown.id, { session, name, args, result });
+      show({ state, durationMs: performance.now() - started, result: toFeedResult(result, this.#watched), ...(hasApp && { hasApp }) });
     } catch (error) {
       const message = errorMessage(error);
       const failed = { ok: false, code: error instanceof HostError ? error.code : "failure", text: message, content: [] };
       show({ state: "completed", durationMs: performance.now() - started, result: failed });
     }
     return call;
+  }
+
+  #keepForApp(
+    callId: string,
+    { session, name, args, result }: Pick<RunParts, "session" | "name" | "args"> & { result: ToolResult },
+  ): boolean {
+    const tool = session.isOpen ? session.catalog.executables.get(name) : undefined;
+    const address = tool?.origin.kind === "mcp" ? appAddressOf(tool) : undefined;
+    if (tool === undefined || address === undefined) return false;
+    this.#withApp.set(callId, { session, tool, address, args, result });
+    for (const id of this.#withApp.keys()) if (this.#withApp.size > maxWithApp) this.#withApp.delete(id);
+    return true;
   }
 
   #find(sessionId: string): Session {

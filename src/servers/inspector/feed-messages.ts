@@ -182,6 +182,23 @@ export interface FeedCall {
   /** What it logged, a line each. */
   readonly logs: readonly string[];
   readonly result?: FeedResult;
+  /** Its tool has a page of its MCP server that shows the result: the request `app.open`. */
+  readonly hasApp?: true;
+}
+
+/** A page of an MCP server for the result of a call (MCP Apps, SEP-1865). Its text is at `GET /app/<appId>`. */
+export interface FeedApp {
+  readonly appId: string;
+  readonly server: string;
+  /** Of the resource: `ui://…`. */
+  readonly address: string;
+  /** The addresses that it wants to reach, as in its `csp`. With `GET /app/<appId>?domains=1` its policy allows them. */
+  readonly domains: { readonly connect?: readonly string[]; readonly resource?: readonly string[]; readonly frame?: readonly string[] };
+  /** The tool as in `tools/list`. */
+  readonly tool: Json;
+  /** Whole, as its server got and gave them. */
+  readonly arguments: Json;
+  readonly result: Json;
 }
 
 export interface FeedResult {
@@ -289,6 +306,14 @@ export interface FeedRequests {
     readonly params: { readonly sessionId: string };
     readonly result: { readonly fileName: string; readonly text: string };
   };
+  readonly "app.open": { readonly params: { readonly callId: string }; readonly result: FeedApp };
+  /** Calls a tool for a page: one of its own server that is for pages. The result is a `CallToolResult` of MCP. */
+  readonly "app.call": {
+    readonly params: { readonly appId: string; readonly tool: string; readonly arguments: Json };
+    readonly result: Json;
+  };
+  /** Reads a resource of the page's own server, as `resources/read` of MCP. */
+  readonly "app.read": { readonly params: { readonly appId: string; readonly uri: string }; readonly result: Json };
   readonly "server.restart": { readonly params: { readonly name: string }; readonly result: Record<never, never> };
   readonly approve: {
     readonly params: { readonly server?: string; readonly skill?: string; readonly tool?: string };

@@ -6,6 +6,7 @@ import type { ProviderOptions } from "../../models/provider.ts";
 import { type ScriptedMessage, scriptedModel } from "../../models/scripted-model.ts";
 import type { Session } from "../../session/session.ts";
 import { redactSecrets } from "./blob-store.ts";
+import type { FeedApps } from "./feed-apps.ts";
 import type { FeedCalls } from "./feed-calls.ts";
 import { toFeedJson } from "./feed-json.ts";
 import type { FeedRequests } from "./feed-messages.ts";
@@ -29,6 +30,7 @@ export interface FeedRequestParts {
   readonly watched: WatchedHost;
   readonly calls: FeedCalls;
   readonly pins: FeedPins;
+  readonly apps: FeedApps;
   /** The address of the request door. */
   readonly url: string;
 }
@@ -155,6 +157,18 @@ export const feedMethods: FeedMethods = {
       if (session === undefined) throw unknownSession(sessionId);
       return { fileName: `${session.session.id}.jsonl`, text: await session.export() };
     },
+  },
+  "app.open": {
+    reads: { callId: readText },
+    run: ({ callId }, { apps }) => apps.open(required(callId, "callId")),
+  },
+  "app.call": {
+    reads: { appId: readText, tool: readText, arguments: readRecord },
+    run: ({ appId, tool, arguments: args }, { apps }) => apps.call(required(appId, "appId"), required(tool, "tool"), args ?? {}),
+  },
+  "app.read": {
+    reads: { appId: readText, uri: readText },
+    run: ({ appId, uri }, { apps }) => apps.read(required(appId, "appId"), required(uri, "uri")),
   },
   "server.restart": {
     reads: { name: readText },

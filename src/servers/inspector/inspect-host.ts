@@ -1,5 +1,6 @@
 import { type FieldReaders, mustBe, readFields, readFlag } from "../../base/read-fields.ts";
 import type { Host } from "../../host/host.ts";
+import { FeedApps } from "./feed-apps.ts";
 import { FeedCalls } from "./feed-calls.ts";
 import { FeedPins } from "./feed-pins.ts";
 import { answerRequest, feedMethods } from "./feed-requests.ts";
@@ -31,6 +32,7 @@ export async function serveHost(host: Host, options: InspectorOptions, pageFolde
     (onAppended) => {
       const watched = new WatchedHost(host, { isReadOnly: readOnly, onAppended });
       const calls = new FeedCalls(host, watched);
+      const apps = new FeedApps(calls);
       const pins = new FeedPins(host, watched, { isReadOnly: readOnly, session: () => calls.session() });
       open.push(watched);
       closing.push(pins, calls);
@@ -40,8 +42,9 @@ export async function serveHost(host: Host, options: InspectorOptions, pageFolde
           pins.begin();
           return watched.snapshot();
         },
-        answer: (request) => answerRequest(request, feedMethods, { host, watched, calls, pins, url, isReadOnly: readOnly }),
+        answer: (request) => answerRequest(request, feedMethods, { host, watched, calls, pins, apps, url, isReadOnly: readOnly }),
         blob: (id) => watched.blobs.read(id),
+        app: (id, allowsDomains) => apps.page(id, allowsDomains),
       };
     },
     { port, pageFolder },

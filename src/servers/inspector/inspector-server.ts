@@ -1,13 +1,13 @@
-import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { isNestedTooDeep } from "../../base/json.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
+import type { ServedApp } from "./feed-apps.ts";
 import { FeedReader, type ReadPosition } from "./feed-reader.ts";
 import { type MessageLog, messageText } from "./message-log.ts";
-import { readPageFiles } from "./page-files.ts";
 import { ReaderGate } from "./reader-gate.ts";
+import { PageServer, type ServedBlob, serveApp, serveBlob } from "./serve-content.ts";
 
 const maxBody = 8 * 1024 * 1024;
 const maxReaders = 32;
@@ -19,7 +19,9 @@ export interface FeedSource {
   readonly log: MessageLog;
   snapshot(): string;
   answer(request: unknown): Promise<unknown>;
-  blob(id: string): { readonly mimeType: string; readonly content: string | Buffer } | undefined;
+  blob(id: string): ServedBlob | undefined;
+  /** A page of an MCP server. Absent: there are no servers. */
+  app?(id: string, allowsDomains: boolean): ServedApp | undefined;
 }
 
 /** A page and a feed that are served on this machine. Disposing of it closes the connections of all readers. */
@@ -102,10 +104,24 @@ async function route(parts: RouteParts): Promise<void> {
   }
   if (isGet && url.pathname === "/session") return send(response, {});
   if (isGet && url.pathname === "/feed") return url.searchParams.get("poll") === null ? read(parts, url) : poll(parts, url);
-  if (isGet && url.pathname.startsWith("/blob/")) return sendBlob(source.blob(url.pathname.slice("/blob/".length)), response);
+  if (isGet && url.pathname.startsWith("/blob/")) {
+    const blob = source.blob(url.pathname.slice("/blob/".length));
+    if (blob !== undefined) return serveBlob(blob, response);
+    return refuse(response, 404, "BLOB_GONE", "This content is not kept any more. Make the call again.");
+  }
+  if (isGet && url.pathname.startsWith("/app/")) {
+    const app = source.app?.(url.pathname.slice("/app/".length), url.searchParams.get("domains") === "1");
+    if (app !== undefined) return serveApp(app, response);
+    return refuse(response, 404, "APP_UNKNOWN", "This page is not open any more. Open it again.");
+  }
   if (request.method === "POST" && url.pathname === "/request")
     return send(response, { result: await source.answer(await readBody(request)) });
-  refuse(response, 404, "INSPECTOR_PATH", "There is nothing at this path. The paths are /, /session, /feed, /request and /blob/<id>.");
+  refuse(
+    response,
+    404,
+    "INSPECTOR_PATH",
+    "There is nothing at this path. The paths are /, /session, /feed, /request, /blob/<id> and /app/<id>.",
+  );
 }
 
 /** Exchanges the token for a cookie, so that no other page can read it and the address need not keep it. */
@@ -155,59 +171,6 @@ function positionOf(url: URL, lastEventId: string | string[] | undefined): ReadP
   const given = typeof lastEventId === "string" ? lastEventId : url.searchParams.get("since");
   if (feed === null || given === null || !/^\d{1,15}$/.test(given)) return undefined;
   return { feed, seq: Number(given) };
-}
-
-// What a browser shows by itself must not run anything.
-const shownTypes = /^(?:image\/(?:png|jpeg|gif|webp|avif)|audio\/[\w.+-]+|video\/(?:mp4|webm))$/;
-
-function sendBlob(blob: ReturnType<FeedSource["blob"]>, response: ServerResponse): void {
-  if (blob === undefined) {
-    refuse(response, 404, "BLOB_GONE", "This content is not kept any more. Make the call again.");
-    return;
-  }
-  const { mimeType, content } = blob;
-  const isText = typeof content === "string";
-  const isShown = isText || shownTypes.test(mimeType);
-  response.setHeader("Content-Security-Policy", "default-src 'none'; sandbox");
-  if (!isShown) response.setHeader("Content-Disposition", "attachment");
-  const type = isText ? "text/plain; charset=utf-8" : isShown ? mimeType : "application/octet-stream";
-  response.writeHead(200, { "Content-Type": type, "Content-Length": Buffer.byteLength(content) }).end(content);
-}
-
-/** Serves the files of the page. They contain no secrets, so that the page can load before it has the cookie. */
-class PageServer {
-  #files: ReturnType<typeof readPageFiles> | undefined;
-  readonly #folder: string | undefined;
-
-  constructor(folder: string | undefined) {
-    this.#folder = folder;
-  }
-
-  /** False: this is not a file of the page. */
-  serve(path: string, response: ServerResponse): boolean {
-    this.#files ??= readPageFiles(this.#folder);
-    const file = this.#files.get(path);
-    if (file === undefined) return false;
-    const nonce = randomBytes(16).toString("base64");
-    response.setHeader("Content-Security-Policy", contentPolicy(nonce));
-    const content = file.mimeType.startsWith("text/html") ? file.content.toString("utf8").replaceAll("__NONCE__", nonce) : file.content;
-    response.writeHead(200, { "Content-Type": file.mimeType, "Content-Length": Buffer.byteLength(content) }).end(content);
-    return true;
-  }
-}
-
-function contentPolicy(nonce: string): string {
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    `style-src 'self' 'nonce-${nonce}'`,
-    "connect-src 'self'",
-    "img-src 'self' data:",
-    "media-src 'self' data:",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; ");
 }
 
 const alwaysHeaders = {

@@ -1,4 +1,4 @@
-import { isRecord } from "../../../base/json.ts";
+import { appOfTool, isForApps, toListedTool, toMcpResult, toolsOfServer } from "../../../session/mcp/app-tools.ts";
 import type { Session } from "../../../session/session.ts";
 import type { Tool, ToolResult } from "../../../tools/tool.ts";
 import type { Environment } from "../copilot-options.ts";
@@ -18,14 +18,14 @@ export const apps: MethodFamily = {
   async "session.mcp.apps.listTools"(call) {
     const { session } = withApps(call);
     await session.ready(call.signal());
-    return { tools: toolsOf(session, serverOf(call)).filter(isForApps).map(describe) };
+    return { tools: toolsOfServer(session, serverOf(call)).filter(isForApps).map(toListedTool) };
   },
   async "session.mcp.apps.callTool"(call) {
     const { session } = withApps(call);
     await session.ready(call.signal());
     const serverName = serverOf(call);
     const toolName = call.params.text("toolName");
-    const tool = toolsOf(session, serverName).find(({ origin }) => origin.nativeName === toolName);
+    const tool = toolsOfServer(session, serverName).find(({ origin }) => origin.nativeName === toolName);
     if (tool === undefined || !isForApps(tool)) {
       throw new Error(`MCP server ${JSON.stringify(serverName)} has no tool ${JSON.stringify(toolName)} that its pages can call.`);
     }
@@ -46,8 +46,8 @@ export const apps: MethodFamily = {
     const { session, rendersApps } = findSession(call.server, call.params);
     await session.ready(call.signal());
     const serverName = call.params.text("serverName");
-    const tools = toolsOf(session, serverName);
-    const withUi = tools.filter((tool) => uiOf(tool) !== undefined);
+    const tools = toolsOfServer(session, serverName);
+    const withUi = tools.filter((tool) => appOfTool(tool) !== undefined);
     return {
       // Never advertised: a server is shared by sessions, of which only some can show pages.
       capability: { sessionHasMcpApps: rendersApps, featureFlagEnabled: true, advertised: false },
@@ -80,54 +80,9 @@ function serverOf({ params }: Call): string {
   throw new Error(`A page of MCP server ${JSON.stringify(origin)} must not call tools of ${JSON.stringify(serverName)}.`);
 }
 
-function toolsOf(session: Session, serverName: string): readonly Tool[] {
-  const tools = [...session.catalog.executables.values()];
-  return tools.filter(({ origin }) => origin.kind === "mcp" && origin.source === serverName);
-}
-
 function connected(session: Session, name: string): void {
   if (session.mcp.list().some((server) => server.name === name && server.status === "connected")) return;
   throw new Error(`MCP server ${JSON.stringify(name)} is not connected.`);
-}
-
-/** The `_meta` of the tool's definition. */
-function metaOf({ definition }: Tool): Fields | undefined {
-  const more = isRecord(definition.metadata) ? definition.metadata["mcp"] : undefined;
-  const meta = isRecord(more) ? more["_meta"] : undefined;
-  return isRecord(meta) ? meta : undefined;
-}
-
-function uiOf(tool: Tool): Fields | undefined {
-  const ui = metaOf(tool)?.["ui"];
-  return isRecord(ui) ? ui : undefined;
-}
-
-function isForApps(tool: Tool): boolean {
-  const visibility = uiOf(tool)?.["visibility"];
-  return !Array.isArray(visibility) || visibility.includes("app");
-}
-
-function describe(tool: Tool): object {
-  const { title, description, parameters, outputSchema, annotations } = tool.definition;
-  const meta = metaOf(tool);
-  return {
-    name: tool.origin.nativeName,
-    ...(title !== undefined && { title }),
-    ...(description !== undefined && { description }),
-    inputSchema: parameters ?? { type: "object" },
-    ...(outputSchema !== undefined && { outputSchema }),
-    ...(annotations !== undefined && { annotations }),
-    ...(meta !== undefined && { _meta: meta }),
-  };
-}
-
-function toMcpResult({ resultType, textResultForLlm, contents, structuredContent, meta }: ToolResult): object {
-  return {
-    content: contents ?? [{ type: "text", text: textResultForLlm }],
-    ...(structuredContent !== undefined && { structuredContent }),
-    ...(resultType !== "success" && { isError: true }),
-    ...(meta !== undefined && { _meta: meta }),
-  };
 }
 
 interface Called {
@@ -141,7 +96,7 @@ interface Called {
 
 function emitCompleted({ events }: Session, { serverName, toolName, args, result, durationMs, tool }: Called): void {
   const success = result.resultType === "success";
-  const ui = uiOf(tool);
+  const ui = appOfTool(tool);
   events.append("mcp_app.tool_call_complete", {
     serverName,
     toolName,
