@@ -188,6 +188,7 @@ async function pictureEach({ inspector, browser, colorScheme, sessionId, ask }) 
     .getByRole("button", { name: /received.*answer to/ })
     .last()
     .click();
+  await page.getByRole("heading", { name: "everything", level: 2 }).scrollIntoViewIfNeeded();
   await picture("servers");
   for (const [view, name] of [
     ["events", "events"],

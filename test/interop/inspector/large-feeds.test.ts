@@ -66,6 +66,38 @@ describe.skipIf(!hasBrowser)("the page in a browser (large feeds)", () => {
     expect(complaints).toEqual([]);
   });
 
+  test("10,000 messages of a server and as many events of one session are drawn as far as they are in view", async () => {
+    const numbers = Array.from({ length: 10_000 }, (_, number) => number);
+    const events = numbers.map((number) => feedEvent(number));
+    const { sessionId } = events[0]!;
+    const { page, complaints } = await openFeed(browser, {
+      snapshot: {
+        servers: [{ name: "far", origin: { kind: "host" }, status: "connected", tools: [], held: [], diagnostics: [] }],
+        traffic: numbers.map((id) => ({ id, at: id, server: "far", direction: "sent", method: `method ${id}`, message: {} })),
+        sessions: [{ id: sessionId, client: "library", state: "idle", startTime: "2026-01-01T00:00:00Z", workingDirectory: "/" }],
+        events,
+      },
+    });
+    await page.getByText("Connected", { exact: true }).waitFor();
+    for (const [hash, label, last] of [
+      ["/servers/far", "Messages of far", "method 9999"],
+      [`/sessions/${sessionId}/events`, "Events", "message 00009999"],
+    ]) {
+      await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+      const list = page.getByRole("list", { name: label as string });
+      await list.getByText(last as string).waitFor();
+      expect(await list.getByRole("listitem").count()).toBeLessThan(mostRows);
+    }
+    // What was chosen is in view beside the list.
+    await page.getByText("message 00009999").click();
+    await expect.poll(() => page.getByRole("region", { name: "The chosen event" }).isVisible()).toBe(true);
+    const bottom = await page
+      .getByRole("region", { name: "The chosen event" })
+      .evaluate((element) => (element as unknown as { getBoundingClientRect(): { top: number } }).getBoundingClientRect().top);
+    expect(bottom).toBeLessThan(800);
+    expect(complaints).toEqual([]);
+  });
+
   test("the list of tools is used with the arrow keys alone", async () => {
     const { page } = await openFeed(browser, { snapshot: { tools: names.map((name) => feedTool(name)) } });
     await page.getByRole("link", { name: "tool_0000" }).waitFor();
