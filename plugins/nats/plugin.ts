@@ -13,7 +13,7 @@ export {
   type SkillCatalog,
   type SkillPush,
 } from "./skill-catalog.ts";
-export { startToolWorker, type ToolWorker, type ToolWorkerOptions } from "./tool-worker.ts";
+export { startToolWorker, type ToolWorker, type ToolWorkerOptions, type WorkerStatistics } from "./tool-worker.ts";
 
 interface NatsConfig extends RemoteToolsConfig {
   readonly follow?: string | undefined;

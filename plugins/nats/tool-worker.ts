@@ -34,8 +34,18 @@ export interface ToolWorker extends AsyncDisposable {
   readonly id: string;
   /** The names of the tools that it serves now. */
   readonly tools: readonly string[];
+  /** False: the servers are away. It reconnects by itself. */
+  readonly isConnected: boolean;
+  /** What it has done so far, and does now. */
+  readonly statistics: WorkerStatistics;
   /** Takes no more calls, waits for those that run, and leaves. After `graceMs` milliseconds, the rest is cancelled. Default: 30,000. */
   drain(graceMs?: number): Promise<void>;
+}
+
+/** The calls of a worker. Tools that are not served any more are left out. */
+export interface WorkerStatistics {
+  readonly running: number;
+  readonly tools: readonly { readonly tool: string; readonly calls: number; readonly failed: number; readonly processingMs: number }[];
 }
 
 const presenceMs = 5_000;
@@ -90,6 +100,7 @@ class Worker implements ToolWorker {
   #timer: NodeJS.Timeout | undefined;
   #draining: Promise<void> | undefined;
   #onIdle: (() => void) | undefined;
+  #isConnected = true;
 
   constructor(host: Host, session: Session, fleet: FleetConnection, subjects: FleetSubjects, options: NamedOptions) {
     this.#host = host;
@@ -105,7 +116,22 @@ class Worker implements ToolWorker {
     return Array.from(this.#served.values(), ({ tool }) => tool.definition.name).sort();
   }
 
+  get isConnected(): boolean {
+    return this.#isConnected && !this.#connection.isClosed();
+  }
+
+  get statistics(): WorkerStatistics {
+    const tools = Array.from(this.#served.values(), ({ tool, statistics: { requests, errors, processing } }) => ({
+      tool: tool.definition.name,
+      calls: requests,
+      failed: errors,
+      processingMs: processing,
+    }));
+    return { running: this.#calls.running, tools };
+  }
+
   async start(): Promise<void> {
+    void this.#followConnection();
     const { worker, rollCall } = this.#subjects;
     this.#subscribe(worker(this.id, "control"), (message) => this.#control(message));
     this.#subscribe(worker(this.id, "gone.*"), (message) => this.#callerGone(message));
@@ -159,6 +185,13 @@ class Worker implements ToolWorker {
       this.#onIdle = resolve;
       if (this.#calls.running === 0) resolve();
     });
+  }
+
+  async #followConnection(): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (type === "disconnect") this.#isConnected = false;
+      else if (type === "reconnect") this.#isConnected = true;
+    }
   }
 
   #subscribe(subject: string, receive: (message: Msg) => void): void {

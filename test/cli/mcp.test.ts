@@ -33,6 +33,25 @@ test("mcp serves over HTTP until it is interrupted, and prints the URL", async (
   await expect(post(url, initialize)).rejects.toThrow();
 });
 
+test("mcp --health answers whether it lives and takes work, and what its clients called", async () => {
+  using place = workplace(files);
+  const cli = startCli(["mcp", "--http", "0", "--no-token", "--yes", "--health", "0"], { cwd: place.path });
+  const url = /http:\S+/.exec(await cli.line((line) => line.startsWith("Serving MCP at")))?.[0] ?? "";
+  await expect.poll(() => cli.stderr).toContain("Health: ");
+  const health = /Health: (\S+)\/readyz/.exec(cli.stderr)?.[1] ?? "";
+  const opened = await post(url, initialize);
+  const session = { "Mcp-Session-Id": opened.headers.get("mcp-session-id") ?? "" };
+  await (await post(url, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "hello", arguments: {} } }, session)).text();
+  expect((await fetch(`${health}/readyz`)).status).toBe(200);
+  const metrics = await (await fetch(`${health}/metrics`)).text();
+  expect(metrics).toContain('skillhost_tool_calls_total{tool="hello",outcome="success"} 1\n');
+  cli.interrupt();
+  expect(await cli.done).toMatchObject({ code: 0 });
+  await expect(fetch(`${health}/livez`)).rejects.toThrow();
+  const wrong = await runCli(["mcp", "--health", "here"], { cwd: place.path });
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("such as 0.0.0.0:9090") });
+});
+
 test("mcp accepts --no-token on loopback addresses only", async () => {
   using place = workplace(files);
   const cli = startCli(["mcp", "--http", "0", "--no-token"], { cwd: place.path });

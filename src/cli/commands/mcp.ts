@@ -8,7 +8,7 @@ import type { SessionOptions } from "../../session/session-config.ts";
 import { approveAll } from "../../tools/tool.ts";
 import { usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-
+import { type HealthPlace, openHealth } from "../open-health.ts";
 import { skillDirectories, withHost } from "../open-host.ts";
 import { openInspector } from "../open-inspector.ts";
 import { chooseAgent } from "../project-agents.ts";
@@ -30,6 +30,7 @@ export interface McpCommandOptions {
   readonly excluded?: readonly string[];
   /** The port of an inspector, or true for any. */
   readonly inspect?: number | true;
+  readonly health?: HealthPlace;
 }
 
 /** Serves MCP clients until stdin closes, or, over HTTP, until it is stopped. */
@@ -48,6 +49,7 @@ async function overStdio(context: CommandContext, options: McpCommandOptions): P
       const { input, output } = streams;
       const face = await serveMcp(host, { ...serving, transport: "stdio", input, output, logger: log });
       await using _inspector = await openInspector(context, host, options.inspect);
+      await using _health = await openHealth(context, host, options.health);
       if (io.stdin.isTTY) explainTerminal(context, host, options);
       const stop = onAbort(io.signal, () => void face[Symbol.asyncDispose]());
       await face.closed;
@@ -93,6 +95,7 @@ function overHttp(context: CommandContext, options: McpCommandOptions, http: num
     });
     announce(context, face, token === undefined);
     await using _inspector = await openInspector(context, host, options.inspect);
+    await using _health = await openHealth(context, host, options.health);
     await new Promise<void>((resolve) => void onAbort(io.signal, resolve));
     await face[Symbol.asyncDispose]();
     return 0;

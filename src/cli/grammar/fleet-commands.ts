@@ -3,7 +3,7 @@ import type { PushOptions } from "../commands/push.ts";
 import type { WorkerCommandOptions } from "../commands/worker.ts";
 import type { FleetCommandOptions } from "../fleet-options.ts";
 import type { Choose } from "./choose.ts";
-import { collect, count, milliseconds } from "./option-values.ts";
+import { collect, count, healthPlace, milliseconds } from "./option-values.ts";
 
 /** The commands for several machines. */
 export function addFleetCommands(program: Command, choose: Choose): void {
@@ -48,6 +48,7 @@ function addWorkerCommand(program: Command, choose: Choose): void {
     .option("--name <name>", "name in lists of services (default: skillhost-worker)")
     .option("--max-calls <count>", "calls that run at the same time (default: 256)", count)
     .option("--grace <ms>", "how long running calls may take when the worker is stopped (default: 30000)", milliseconds)
+    .option("--health <place>", "answer /livez, /readyz and /metrics at this port, or at this address such as 0.0.0.0:9090", healthPlace)
     .option("--available <pattern>", "only these tools; repeatable", collect)
     .option("--excluded <pattern>", "all tools but these; repeatable", collect)
     .action((options: WorkerCommandOptions) =>

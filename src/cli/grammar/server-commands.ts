@@ -4,7 +4,7 @@ import type { DevOptions } from "../commands/dev.ts";
 import type { LoginOptions } from "../commands/login.ts";
 import type { McpCommandOptions } from "../commands/mcp.ts";
 import type { Choose } from "./choose.ts";
-import { collect, count, milliseconds, port, withFilters } from "./option-values.ts";
+import { collect, count, healthPlace, milliseconds, port, withFilters } from "./option-values.ts";
 
 /** The commands that serve skills and use MCP servers. */
 export function addServerCommands(program: Command, choose: Choose): void {
@@ -61,6 +61,7 @@ function addMcpCommand(program: Command, choose: Choose): void {
       .option("--allow-origin <host>", "origin that browsers may call from; repeatable", collect)
       .option("--max-requests <count>", "requests that an address may send in ten seconds (default: 10000)", count)
       .option("--agent <name>", "serve only the tools of this agent")
+      .option("--health <place>", "answer /livez, /readyz and /metrics at this port, or at this address such as 0.0.0.0:9090", healthPlace)
       .option("--inspect [port]", "also serve the inspector on this machine, and print its address to stderr", port),
   ).action((options: McpCommandOptions) =>
     choose("mcp", async (context) => (await import("../commands/mcp.ts")).mcp(context, options), { agent: options.agent }),

@@ -5,6 +5,7 @@ import { connect } from "@nats-io/transport-node";
 import { followSkills, openSkillCatalog, startToolWorker } from "skillhost/plugins/nats";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createHost } from "../../../src/host/create-host.ts";
+import { startCli } from "../../cli/run-cli.ts";
 import { put, tempFolder } from "../../skills/kit.ts";
 import { callingHost, skillFolder, startServer, startWorkerProcess } from "./fleet-kit.ts";
 import { findNatsServer, NatsServer, until } from "./nats-server.ts";
@@ -106,5 +107,29 @@ describe.skipIf(path === "")("a real nats-server: rights and restarts", () => {
     isOver = true;
     await callers;
     expect(new Set(texts)).toEqual(new Set(["hello"]));
+  });
+
+  test("a worker with --health says that it is ready while it reaches its servers, and counts the calls of others", async () => {
+    const server = await startServer();
+    const root = skillFolder({
+      "tools/greet.ts": `import { defineTool } from "skillhost";
+export default defineTool("greet", { description: "Greets.", handler: () => "Hello" });
+`,
+    });
+    const cli = startCli(["worker", "--nats", server.address, "--skills", root, "--health", "127.0.0.1:0"], { cwd: root });
+    await cli.line((line) => line.startsWith("Serving 1 tool"));
+    const health = /Health: (\S+)\/readyz/.exec(cli.stderr)?.[1] ?? "";
+    const ready = async (): Promise<string> => (await fetch(`${health}/readyz`)).text();
+    const { session, has } = await callingHost(server);
+    await has("greet");
+    await session.callTool("greet");
+    expect(await ready()).toBe("ok\n");
+    const metrics = await (await fetch(`${health}/metrics`)).text();
+    expect(metrics).toContain('skillhost_worker_calls_total{tool="greet"} 1\n');
+    expect(metrics).toContain("skillhost_worker_connected 1\n");
+    await server.kill();
+    await until(async () => (await ready()) === "The NATS servers are away.\n", "the loss of the servers");
+    cli.interrupt();
+    expect((await cli.done).code).toBe(0);
   });
 });
