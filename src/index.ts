@@ -5,12 +5,14 @@ export type { Logger, LogLevel } from "./base/logger.ts";
 export * from "./define.ts";
 export type { SkillPermissions } from "./formats/skills/skill-manifest.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation, HostTool } from "./host/explain.ts";
+export type { ExportFormat } from "./host/file-session-store.ts";
 export type { HeldSkillTool, Host, HostCallOptions, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
 export type { ForkSessionOptions, OpenSession, ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
 export { createHost } from "./host/load-host.ts";
 export type { ServerTraffic } from "./host/session-server-sets.ts";
-export type { ExportFormat } from "./host/session-store.ts";
+export type { AppendLog } from "./io/log/append-log.ts";
+export type { LogContents, LogRecord } from "./io/log/read-log.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/net/bounded-fetch.ts";
 export {
   type ManagedProcess,
@@ -104,6 +106,7 @@ export type {
 } from "./session/prompts-resources/session-prompts-resources.ts";
 export type { CallOptions, Session } from "./session/session.ts";
 export type { LargeOutputOptions, SessionChange, SessionHooks, SessionOptions } from "./session/session-config.ts";
+export type { SessionOwner, SessionStore, StoredSession } from "./session/session-store.ts";
 export type { SendOptions } from "./session/turns/message-queue.ts";
 export type { MessageStream, StreamPart, StreamResponseOptions } from "./session/turns/message-stream.ts";
 export type { ModelCapabilities, ModelFactory, PluginProvider, SessionProvider, TurnOptions } from "./session/turns/turn-options.ts";

@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
 import { definePlugin, type Plugin } from "skillhost";
 import { CatalogSource } from "./catalog-source.ts";
+import { createSessionStore } from "./fleet-session-store.ts";
 import { RemoteToolSource, type RemoteToolsConfig } from "./remote-tool-source.ts";
 
 export type { FleetConnectionOptions } from "./fleet-connection.ts";
+export { createSessionStore, type FleetSessionOptions, type FleetSessionStore } from "./fleet-session-store.ts";
 export { type FollowedSkills, type FollowOptions, followSkills } from "./follow-skills.ts";
 export {
   type CatalogEntry,
@@ -17,6 +19,7 @@ export { startToolWorker, type ToolWorker, type ToolWorkerOptions, type WorkerSt
 
 interface NatsConfig extends RemoteToolsConfig {
   readonly follow?: string | undefined;
+  readonly sessions?: boolean | { readonly replicas?: number; readonly lease?: number } | undefined;
   readonly hostName?: string | undefined;
 }
 
@@ -51,14 +54,31 @@ export const nats: Plugin = definePlugin<NatsConfig>({
         ...text,
         description: "The name of this host in reports, by which its share of canaries is decided. Default: the machine's.",
       },
+      sessions: {
+        anyOf: [
+          { type: "boolean" },
+          {
+            type: "object",
+            properties: { replicas: { enum: [1, 3, 5] }, lease: { type: "integer", minimum: 500, maximum: 60_000 } },
+            additionalProperties: false,
+          },
+        ],
+        description:
+          "Keeps the sessions of this host in a stream, where other hosts resume them. replicas: on how many servers; lease: milliseconds until those of a host that died are free. Both are decided by the first host.",
+      },
       startupWait: { type: "integer", minimum: 0, default: 2000, description: "Milliseconds to wait for the servers once." },
       maxResult: { type: "integer", minimum: 1024, default: 67_108_864, description: "Bytes of a result." },
     },
     additionalProperties: false,
   },
   activate(api) {
-    const { follow, hostName, ...config } = api.config;
+    const { follow, hostName, sessions = false, ...config } = api.config;
     api.addToolSource(new RemoteToolSource(api, config));
+    if (sessions !== false) {
+      const store = createSessionStore({ ...config, ...(sessions !== true && sessions) });
+      api.addSessionStore(store);
+      api.onDispose(async () => store[Symbol.asyncDispose]());
+    }
     if (follow === undefined) return;
     const folder = resolve(api.workingDirectory, follow);
     api.addToolSource(new CatalogSource(api, { ...config, folder, name: hostName }));

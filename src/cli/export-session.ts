@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { toError } from "../base/errors.ts";
-import type { ExportFormat } from "../host/session-store.ts";
+import type { ExportFormat } from "../host/file-session-store.ts";
 import { CliError, usageError } from "./cli-error.ts";
 import { visibleLine } from "./terminal-style.ts";
 

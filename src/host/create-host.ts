@@ -31,6 +31,7 @@ import { loadTrustSettings } from "../trust/trust-settings.ts";
 import { describeSkills, packagesIn } from "./describe-skills.ts";
 import { DiagnosticFeed, HostProblems } from "./diagnostic-feed.ts";
 import { describeTools, type ExplainParts, type Explanation, explainName, type HostTool } from "./explain.ts";
+import { type ExportFormat, exportEvents, FileSessionStore } from "./file-session-store.ts";
 import type { ConnectServersOptions, Host, HostCallOptions, HostEvents, SkillInfo } from "./host.ts";
 import { type HostOptions, type ResolvedHostOptions, resolveHostOptions } from "./host-options.ts";
 import { HostedServers, type SignInOptions } from "./host-servers.ts";
@@ -45,7 +46,6 @@ import {
 import { FolderConsent, HostTrust } from "./host-trust.ts";
 import { createEnvironmentParts, type EnvironmentParts } from "./session-environment.ts";
 import { ServerSets } from "./session-server-sets.ts";
-import { type ExportFormat, exportEvents, SessionStore } from "./session-store.ts";
 
 /** Starts a host, as `createHost` of load-host.ts documents it. */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
@@ -136,9 +136,10 @@ class SkillHost implements Host {
       this.#feed.changed();
       this.#mayHaveChanged();
     });
-    const sessionStore = new SessionStore(options, this.#problems.reportLog);
+    const sessionStore = new FileSessionStore(options, this.#problems.reportLog);
     this.#sessions = new HostSessions(this.#parts, sessionStore, {
       report: this.#problems.report,
+      reportLog: this.#problems.reportLog,
       onOpened: (opened) => this.#events.emit("session.opened", opened),
       onClosed: (sessionId) => this.#events.emit("session.closed", { sessionId }),
     });

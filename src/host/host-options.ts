@@ -23,6 +23,7 @@ import type { PluginUse } from "../plugin-host/prepare-plugin.ts";
 import { readServerMap } from "../session/agents/agent-profiles.ts";
 import type { ServerPolicy } from "../session/mcp/server-connections.ts";
 import { readServers, type ServersRead } from "../session/mcp/session-server-options.ts";
+import type { SessionStore } from "../session/session-store.ts";
 import { type IsolationTier, isolationTiers } from "../skills/isolation/child-frames.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 import { findProject, packagePlaces, packagesRoot } from "../skills/store/package-skills.ts";
@@ -93,6 +94,11 @@ export interface HostOptions {
    * the host is closed.
    */
   readonly sessionsDirectory?: string | undefined;
+  /**
+   * Keeps the conversations in place of `sessionsDirectory`, for example where other machines can resume them. Large results and other files of
+   * sessions stay in that folder. The program closes the store after the host. Default: that of a plugin, else `sessionsDirectory`.
+   */
+  readonly sessionStore?: SessionStore | undefined;
   /**
    * The folder in which permissions for a location or permanent ones are stored. Default: `approvals` in the folder that
    * `SKILLHOST_HOME` names, or in `~/.skillhost`. It must not be part of a project, which could then contain its own approvals.
@@ -178,6 +184,7 @@ export interface ResolvedHostOptions {
   readonly sessionsDirectory: string;
   /** Whether sessions are stored. Otherwise `sessionsDirectory` is a temporary folder of this host, which may not exist. */
   readonly storesSessions: boolean;
+  readonly sessionStore: SessionStore | undefined;
   /** The folder of lasting approvals, which belongs to the user. */
   readonly approvalsDirectory: string;
   readonly trust: TrustOptions;
@@ -219,6 +226,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     log: given.logger ?? createLogger({ level: given.logLevel ?? "error", write: (line) => void process.stderr.write(`${line}\n`) }),
     sessionsDirectory: resolve(workingDirectory, given.sessionsDirectory ?? join(tmpdir(), `skillhost-${randomUUID()}`)),
     storesSessions: given.sessionsDirectory !== undefined,
+    sessionStore: given.sessionStore,
     trust: resolveTrust(given.trust ?? {}, workingDirectory),
     folderTrust: resolveFolders(given, workingDirectory),
     namesPlugins: given.trust?.folders === undefined,
@@ -304,6 +312,7 @@ const readers: FieldReaders<HostOptions> = {
   logLevel: readOneOf(logLevels),
   logger: (value, path) => (isLogger(value) ? value : mustBe(path, "an object with error, warning, info, debug and enabled")),
   sessionsDirectory: readText,
+  sessionStore: (value, path) => (isSessionStore(value) ? value : mustBe(path, "a session store")),
   approvalsDirectory: readText,
   trust: fieldsReader<TrustOptions>({
     policy: readTrustPolicy,
@@ -323,6 +332,11 @@ const readers: FieldReaders<HostOptions> = {
   services: readRecord,
   sharedModules: readSharedModules,
 };
+
+function isSessionStore(value: unknown): value is SessionStore {
+  const methods = ["attach", "create", "open", "read", "add", "list", "delete"] as const;
+  return typeof value === "object" && value !== null && methods.every((name) => typeof (value as SessionStore)[name] === "function");
+}
 
 function readSharedModules(value: unknown, path: string): HostModules {
   if (!isRecord(value)) return mustBe(path, "an object of modules by specifier");

@@ -22,9 +22,9 @@ import {
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import { createSession, type Session } from "../session/session.ts";
 import { isSessionId, type ResolvedSessionConfig, resolveSessionConfig, type SessionOptions } from "../session/session-config.ts";
+import type { SessionStore, StoredSession } from "../session/session-store.ts";
 import type { WorkspaceFiles } from "../session/workspace/workspace-files.ts";
 import { type EnvironmentParts, HostSessionEnvironment } from "./session-environment.ts";
-import type { SessionStore, StoredSession } from "./session-store.ts";
 
 /**
  * The options that can change when a session is resumed.
@@ -99,6 +99,8 @@ const maxRemembered = 1_000;
 
 interface HostSessionsOptions {
   readonly report: (diagnostic: Diagnostic) => void;
+  /** As `report`, for a log that cannot be written, and that can be again. */
+  readonly reportLog: (diagnostic: Diagnostic) => void;
   onOpened(opened: OpenSession): void;
   onClosed(sessionId: string): void;
 }
@@ -106,7 +108,8 @@ interface HostSessionsOptions {
 /** The open and the stored sessions of one host. */
 export class HostSessions {
   readonly #parts: EnvironmentParts;
-  readonly #store: SessionStore;
+  readonly #files: SessionStore;
+  #attached: SessionStore | undefined;
   readonly #report: (diagnostic: Diagnostic) => void;
   readonly #options: HostSessionsOptions;
   readonly #open = new Map<string, Session>();
@@ -117,10 +120,23 @@ export class HostSessions {
 
   constructor(parts: EnvironmentParts, store: SessionStore, options: HostSessionsOptions) {
     this.#parts = parts;
-    this.#store = store;
+    this.#files = store;
     this.#options = options;
     this.#report = options.report;
-    store.handOver = (sessionId, claimant) => this.#handOver(sessionId, claimant);
+  }
+
+  /** That of a plugin or of the host's options, else files. Known when the plugins are active. */
+  get #store(): SessionStore {
+    const store = this.#attached ?? this.#parts.options.sessionStore ?? this.#parts.plugins.sessionStore ?? this.#files;
+    if (this.#attached === undefined) {
+      this.#attached = store;
+      store.attach({
+        handOver: (sessionId, claimant) => this.#handOver(sessionId, claimant),
+        lost: (sessionId, error) => this.#lost(sessionId, error),
+        report: this.#options.reportLog,
+      });
+    }
+    return store;
   }
 
   async create(options: SessionOptions, opening: SessionOpening = {}): Promise<Session> {
@@ -280,6 +296,15 @@ export class HostSessions {
     return session.handOver(claimant);
   }
 
+  /** Ends a session that another owner has: what it does from here on could not be kept. */
+  #lost(sessionId: string, error: HostError): void {
+    const session = this.#open.get(sessionId);
+    this.#report({ severity: "error", code: error.code, message: error.message });
+    if (session === undefined) return;
+    session.events.append("session.error", { errorType: "session", errorCode: error.code, message: error.message });
+    void session.disconnect();
+  }
+
   /** Settles when a session has been opened or closed. Undefined: neither is in progress. */
   #change(sessionId: string): Promise<unknown> | undefined {
     const opening = this.#opening.get(sessionId);
@@ -326,7 +351,8 @@ export class HostSessions {
     this.#options.onOpened(this.#describe(session));
     try {
       if (awaitsSources) await session.loadSources();
-      await session.flush().catch(() => {
+      await session.flush().catch((error: unknown) => {
+        if (error instanceof HostError && error.code === "SESSION_MOVED") throw error;
         // Reported by a diagnostic. The session works, and its log waits in memory.
       });
       return session;
@@ -338,7 +364,7 @@ export class HostSessions {
 
   async #newLog(sessionId: string, persist: boolean | undefined): Promise<SessionLog | undefined> {
     const { log, sessionsDirectory, storesSessions } = this.#parts.options;
-    if (!(persist ?? storesSessions)) return undefined;
+    if (!(persist ?? (storesSessions || this.#store !== this.#files))) return undefined;
     try {
       return createSessionLog(log, await this.#store.create(sessionId));
     } catch (error) {

@@ -12,10 +12,10 @@ import type { CallParameters, ToolData, ToolName } from "../tools/tool-signature
 import type { HeldPush } from "../trust/push-trust.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
 import type { Explanation, HostTool } from "./explain.ts";
+import type { ExportFormat } from "./file-session-store.ts";
 import type { SignInOptions } from "./host-servers.ts";
 import type { ForkSessionOptions, OpenSession, ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
 import type { ServerTraffic } from "./session-server-sets.ts";
-import type { ExportFormat } from "./session-store.ts";
 
 /** A skill in the list of a host. */
 export interface SkillInfo {

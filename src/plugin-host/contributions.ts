@@ -7,6 +7,7 @@ import type { Scope } from "../io/scope.ts";
 import { readAgentOptions } from "../session/agents/agent-profiles.ts";
 import type { Hook, HookKind, ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import { readSessionHooks } from "../session/session-config.ts";
+import type { SessionStore } from "../session/session-store.ts";
 import { type ModelFactory, ownProviderTypes } from "../session/turns/turn-options.ts";
 import type { CallsInFlight } from "../skills/load/calls-in-flight.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
@@ -32,6 +33,7 @@ export interface Contributions {
   readonly commands: ReadonlyMap<string, PluginCommand>;
   readonly modelProviders: ReadonlyMap<string, ModelFactory>;
   readonly mcpServers: ReadonlyMap<string, object>;
+  readonly sessionStores: readonly SessionStore[];
   /** Problems of its tools. */
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -113,6 +115,10 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
         throw new TypeError("its configuration must be an object");
       addNamed(queue.mcpServers, name, Object.freeze({ ...config }));
     }),
+    addSessionStore: adding("a session store", (store: SessionStore) => {
+      for (const method of ["attach", "create", "open", "read", "add", "list", "delete"] as const) mustCall(store?.[method], method);
+      queue.sessionStores.push(store);
+    }),
   });
   return {
     api,
@@ -133,6 +139,7 @@ interface Queue extends Contributions {
   readonly commands: Map<string, PluginCommand>;
   readonly modelProviders: Map<string, ModelFactory>;
   readonly mcpServers: Map<string, object>;
+  readonly sessionStores: SessionStore[];
   readonly diagnostics: Diagnostic[];
 }
 
@@ -147,6 +154,7 @@ function createQueue(): Queue {
     commands: new Map(),
     modelProviders: new Map(),
     mcpServers: new Map(),
+    sessionStores: [],
     diagnostics: [],
   };
 }

@@ -7,6 +7,7 @@ import { type Confinement, findConfinement } from "../io/process/confine-process
 import type { Scope } from "../io/scope.ts";
 import type { CustomAgentOptions } from "../session/agents/agent-profiles.ts";
 import type { SessionHooks } from "../session/hooks/hook-kinds.ts";
+import type { SessionStore } from "../session/session-store.ts";
 import type { SessionCommand } from "../session/turns/slash-commands.ts";
 import type { ModelFactory } from "../session/turns/turn-options.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
@@ -73,6 +74,8 @@ export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
   addCommand(command: PluginCommand): void;
   addModelProvider(name: string, create: ModelFactory): void;
   addMcpServer(name: string, config: object): void;
+  /** Keeps the host's sessions. The first store of all plugins is used, for as long as the host lives; `createHost({ sessionStore })` takes precedence. */
+  addSessionStore(store: SessionStore): void;
   /** Returns an open session. Undefined: no open session has this id. */
   session(sessionId: string): PluginSession | undefined;
   /** Calls `listener` when a session is closed; it may be resumed later. Exceptions are logged. */

@@ -8,6 +8,7 @@ import type { WatchBackend } from "../io/watch/watch-tree.ts";
 import type { CatalogSource } from "../session/catalog/tool-catalog.ts";
 import { joinHooks, type ResolvedHooks } from "../session/hooks/hook-kinds.ts";
 import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
+import type { SessionStore } from "../session/session-store.ts";
 import type { ModelFactory } from "../session/turns/turn-options.ts";
 import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { SkillEntry } from "../tools/tool-source.ts";
@@ -162,6 +163,11 @@ export class PluginHost implements AsyncDisposable {
 
   get modelProviders(): ReadonlyMap<string, ModelFactory> {
     return joinNamed(this.#active, "modelProviders");
+  }
+
+  /** Where the sessions of the host are stored, if a plugin says so: the first one's. */
+  get sessionStore(): SessionStore | undefined {
+    return this.#active.flatMap(({ contributions }) => contributions.sessionStores)[0];
   }
 
   get mcpServers(): ReadonlyMap<string, object> {

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { toError } from "../../base/errors.ts";
 import { onAbort } from "../../base/wait.ts";
-import type { ExportFormat } from "../../host/session-store.ts";
+import type { ExportFormat } from "../../host/file-session-store.ts";
 import type { Session } from "../../session/session.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
@@ -67,6 +67,6 @@ async function converse({ io, out }: CommandContext, session: Session, prompt: s
 }
 
 async function exportTo(session: Session, { file, format }: { readonly file: string; readonly format: ExportFormat }): Promise<void> {
-  const { exportEvents } = await import("../../host/session-store.ts");
+  const { exportEvents } = await import("../../host/file-session-store.ts");
   await writeExport(file, exportEvents(session.id, await session.getMessages(), format));
 }

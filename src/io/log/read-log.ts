@@ -7,6 +7,7 @@ import { errorMessage } from "../../base/errors.ts";
 /** One record of a log: plain JSON. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
+/** What a log contains. */
 export interface LogContents {
   /** Oldest first. */
   readonly records: readonly LogRecord[];

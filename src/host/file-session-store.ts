@@ -11,16 +11,8 @@ import { type LogContents, type LogRecord, readLogLines, toRecord } from "../io/
 import { outputsFolder } from "../session/calls/finalize-call.ts";
 import type { RecordedEvent } from "../session/history/events.ts";
 import { isSessionId } from "../session/session-config.ts";
+import type { SessionOwner, SessionStore, StoredSession } from "../session/session-store.ts";
 import { type Takeover, TakeoverListener, takeOver } from "./session-takeover.ts";
-
-/** A stored session, with the records at the beginning of its log. */
-export interface StoredSession {
-  readonly sessionId: string;
-  readonly records: readonly LogRecord[];
-  readonly modifiedTime: Date;
-  /** Whether any process has it open, including this one. */
-  readonly isInUse: boolean;
-}
 
 const logName = "events.jsonl";
 
@@ -34,18 +26,21 @@ interface SessionStoreOptions {
 }
 
 /** The logs of sessions, each in a folder of its own. Several hosts and processes may share the directory. */
-export class SessionStore {
+export class FileSessionStore implements SessionStore {
   readonly #directory: string;
   readonly #isUsed: boolean;
   readonly #onDiagnostic: (diagnostic: Diagnostic) => void;
-  readonly #takeovers = new TakeoverListener((sessionId, claimant) => this.handOver(sessionId, processOf(claimant)));
-  /** Decides whether an open session is handed over to another process, and ends it. Undefined: it is; otherwise the reason why not. */
-  handOver: (sessionId: string, claimant: string) => string | undefined = () => "This host does not hand over sessions.";
+  readonly #takeovers = new TakeoverListener((sessionId, claimant) => this.#handOver(sessionId, processOf(claimant)));
+  #handOver: SessionOwner["handOver"] = () => "This host does not hand over sessions.";
 
   constructor({ sessionsDirectory, storesSessions }: SessionStoreOptions, onDiagnostic: (diagnostic: Diagnostic) => void) {
     this.#directory = sessionsDirectory;
     this.#isUsed = storesSessions;
     this.#onDiagnostic = onDiagnostic;
+  }
+
+  attach(owner: SessionOwner): void {
+    this.#handOver = (sessionId, claimant) => owner.handOver(sessionId, claimant);
   }
 
   /** @throws HostError `SESSION_EXISTS`, `SESSION_IN_USE`, `SESSION_STORE` when the directory is not writable. */
