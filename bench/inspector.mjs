@@ -7,7 +7,7 @@ const callsPerRound = 1000;
 const rounds = 60;
 const warmUp = 10;
 
-const { createHost, defineTool, serveInspector } = await built("index.js");
+const { createHost, defineTool } = await built("index.js");
 
 const parameters = { type: "object", required: ["query"], properties: { query: { type: "string" } } };
 const tool = defineTool("quick", { description: "Answers at once.", parameters, handler: ({ query }) => query, skipPermission: true });
@@ -50,7 +50,7 @@ for (const { close } of variants) await close();
 
 async function variant(name, { serves = false, reads = false } = {}) {
   const host = await createHost({ skillDirectories: [], plugins: [], watch: false });
-  const inspector = serves ? await serveInspector(host) : undefined;
+  const inspector = serves ? await host.inspect() : undefined;
   const session = await host.createSession({ tools: [tool] });
   let bytes = 0;
   const controller = new AbortController();

@@ -22,7 +22,7 @@ if (!existsSync(executablePath)) {
   console.log(`skipped: there is no Chromium at ${executablePath}. Set CHROMIUM.`);
   process.exit(0);
 }
-const { createHost, serveInspector } = await built("index.js");
+const { createHost } = await built("index.js");
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const rows = [];
 rows.push(await measureStarts(), await measureSaves(), await measureTools(), await measureScrolling());
@@ -48,7 +48,7 @@ async function open(files, options = {}) {
     writeFileSync(join(place.base, path), text);
   }
   const host = await createHost({ skillDirectories: [join(place.base, "skills")], plugins: [], workingDirectory: place.base, ...options });
-  const inspector = await serveInspector(host);
+  const inspector = await host.inspect();
   // For the measuring scripts alone: the tests run under the policy.
   const page = await browser.newPage({ bypassCSP: true });
   const close = async () => {

@@ -25,7 +25,7 @@ if (lacking.length > 0) {
   process.exit(0);
 }
 const { shapes } = await import("../test/interop/inspector/schema-shapes.ts");
-const { createHost, serveInspector } = await built("index.js");
+const { createHost } = await built("index.js");
 const place = tempFolder();
 const nameOf = (index) => `shape_${String(index + 1).padStart(2, "0")}`;
 const tools = shapes.map(({ name, schema }, index) => ({ name: nameOf(index), description: name, inputSchema: schema }));
@@ -121,7 +121,7 @@ async function tryOurs() {
     mcpServers: { shapes: server },
   });
   await host.connectServers();
-  await using inspector = await serveInspector(host);
+  await using inspector = await host.inspect();
   const outcomes = [];
   for (const [index, { fill, sent }] of shapes.entries()) {
     const page = await browser.newPage();

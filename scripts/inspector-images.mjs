@@ -23,7 +23,7 @@ for (const [needed, remedy] of [
 const scratch = mkdtempSync(join(tmpdir(), "skillhost-images-"));
 // Approvals and caches of the pictures are not the user's.
 process.env["SKILLHOST_HOME"] = join(scratch, "home");
-const { createHost, serveInspector } = await import("../dist/index.js");
+const { createHost } = await import("../dist/index.js");
 
 const project = join(scratch, "my-project");
 const forecast = (text) => `import { defineTool } from "skillhost";
@@ -92,7 +92,7 @@ async function takePictures() {
     workingDirectory: project,
     mcpServers: { everything: { type: "local", command: process.execPath, args: [server, "stdio"], tools: ["*"] } },
   });
-  const inspector = await serveInspector(host);
+  const inspector = await host.inspect();
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   try {
     await host.connectServers();

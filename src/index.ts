@@ -9,7 +9,7 @@ export type { ExportFormat } from "./host/file-session-store.ts";
 export type { HeldSkillTool, Host, HostCallOptions, HostEvents, SkillInfo } from "./host/host.ts";
 export type { HostOptions } from "./host/host-options.ts";
 export type { ForkSessionOptions, OpenSession, ResumeOptions, SessionInfo } from "./host/host-sessions.ts";
-export { createHost } from "./host/load-host.ts";
+export type { Inspector, InspectorOptions } from "./host/inspection.ts";
 export type { ServerTraffic } from "./host/session-server-sets.ts";
 export type { AppendLog } from "./io/log/append-log.ts";
 export type { LogContents, LogRecord } from "./io/log/read-log.ts";
@@ -26,6 +26,7 @@ export {
 } from "./io/process/child-process.ts";
 export type { CheckedFile, CheckedTree, GuardedRead } from "./io/read-bounded.ts";
 export type { Scope } from "./io/scope.ts";
+export { createHost } from "./load-host.ts";
 export type {
   ChatMessage,
   ChatModel,
@@ -46,9 +47,6 @@ export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-h
 export type { PluginSession } from "./plugin-host/plugin-sessions.ts";
 export type { PluginSkill } from "./plugin-host/plugin-skills.ts";
 export type { PluginUse } from "./plugin-host/prepare-plugin.ts";
-export type { InspectorOptions } from "./servers/inspector/inspect-host.ts";
-export type { Inspector } from "./servers/inspector/inspector-server.ts";
-export { serveInspector } from "./servers/inspector/serve-inspector.ts";
 export { createMcpHandler, type McpHandler, type McpHandlerOptions } from "./servers/mcp/mcp-handler.ts";
 export {
   type McpHttpOptions,

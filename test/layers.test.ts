@@ -19,7 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ["host"],
   ["servers", "packages", "adapters"],
   ["define.ts"],
-  ["testing"],
+  ["testing", "load-host.ts"],
   ["index.ts", "testing.ts"],
   ["cli"],
 ];

@@ -44,12 +44,16 @@ import {
   type SessionOpening,
 } from "./host-sessions.ts";
 import { FolderConsent, HostTrust } from "./host-trust.ts";
+import type { Inspector, InspectorOptions } from "./inspection.ts";
 import { createEnvironmentParts, type EnvironmentParts } from "./session-environment.ts";
 import { ServerSets } from "./session-server-sets.ts";
 
+/** Serves the inspector of a host. Servers know hosts and not the other way round, so the caller that creates a host passes it. */
+export type OpenInspector = (host: Host, options: InspectorOptions) => Promise<Inspector>;
+
 /** Starts a host, as `createHost` of load-host.ts documents it. */
-export async function createHost(options: HostOptions = {}): Promise<Host> {
-  const host = new SkillHost(resolveHostOptions(options));
+export async function createHost(options: HostOptions = {}, openInspector: OpenInspector = withoutInspector): Promise<Host> {
+  const host = new SkillHost(resolveHostOptions(options), openInspector);
   await host.start();
   return host;
 }
@@ -59,7 +63,7 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
  * `latePlugins` are activated for the first session, unless the options name plugins.
  */
 export async function startHost(options: HostOptions = {}, latePlugins: readonly string[] = []): Promise<Host> {
-  const host = new SkillHost(resolveHostOptions(options), options.plugins === undefined ? latePlugins : []);
+  const host = new SkillHost(resolveHostOptions(options), withoutInspector, options.plugins === undefined ? latePlugins : []);
   await host.begin();
   return host;
 }
@@ -67,6 +71,7 @@ export async function startHost(options: HostOptions = {}, latePlugins: readonly
 class SkillHost implements Host {
   readonly version = packageVersion;
   readonly #options: ResolvedHostOptions;
+  readonly #openInspector: OpenInspector;
   readonly #loader: OwnedModuleLoader;
   readonly #plugins: PluginHost;
   readonly #store: SkillStore;
@@ -82,9 +87,10 @@ class SkillHost implements Host {
   #closed: Promise<void> | undefined;
   #changeDue: NodeJS.Immediate | undefined;
 
-  constructor(options: ResolvedHostOptions, latePlugins: readonly string[] = []) {
+  constructor(options: ResolvedHostOptions, openInspector: OpenInspector, latePlugins: readonly string[] = []) {
     const { log } = options;
     this.#options = options;
+    this.#openInspector = openInspector;
     this.#events = new Emitter((error, type) => log.error("A host listener failed.", { type, error }));
     this.#feed = new DiagnosticFeed({
       log,
@@ -328,6 +334,11 @@ class SkillHost implements Host {
     return { skills: this.#resolved, others: [...this.#plugins.sources, ...this.#hostServers().sources(ownView)] };
   }
 
+  async inspect(options: InspectorOptions = {}): Promise<Inspector> {
+    this.#assertOpen();
+    return this.#openInspector(this, options);
+  }
+
   async idle(): Promise<void> {
     await this.#plugins.idle();
     await this.#store.idle();
@@ -395,6 +406,10 @@ class SkillHost implements Host {
     if (this.#closed) throw new HostError("HOST_CLOSED", "This host is closed. Create another with createHost().");
   }
 }
+
+const withoutInspector: OpenInspector = () => {
+  throw new HostError("INSPECTOR_ABSENT", "This host was created by a command that serves the inspector itself: start it with --inspect.");
+};
 
 const ownView = { agent: undefined };
 const noServers: ResolvedServers = resolveServers({}, { all: new Map(), custom: [], selected: undefined }, "/");

@@ -15,6 +15,7 @@ import type { Explanation, HostTool } from "./explain.ts";
 import type { ExportFormat } from "./file-session-store.ts";
 import type { SignInOptions } from "./host-servers.ts";
 import type { ForkSessionOptions, OpenSession, ResumeOptions, SessionInfo, SessionOpening } from "./host-sessions.ts";
+import type { Inspector, InspectorOptions } from "./inspection.ts";
 import type { ServerTraffic } from "./session-server-sets.ts";
 
 /** A skill in the list of a host. */
@@ -173,6 +174,13 @@ export interface Host extends AsyncDisposable {
    * Rejects when the signal fires, with its reason; past `timeout`, milliseconds, it lists what there is.
    */
   connectServers(options?: ConnectServersOptions): Promise<readonly ServerInfo[]>;
+  /**
+   * Serves the inspector of this host on this machine: a page that shows skills, tools, sessions, calls and MCP servers while they change, and the
+   * feed that it reads, which docs/inspector.md describes. Open `url` in a browser; a program that has it can call tools. Dispose of the
+   * inspector before the host.
+   * @throws HostError `INSPECTOR_OPTIONS`; `HTTP_LISTEN` when the port is in use; `HOST_CLOSED`.
+   */
+  inspect(options?: InspectorOptions): Promise<Inspector>;
   /**
    * Starts an MCP server of the host, its skills or its plugins again, for all sessions. Settles after the attempt, whose outcome is in
    * `listServers`. @throws HostError `MCP_SERVER_UNKNOWN`.

@@ -2,11 +2,12 @@ import { resolve } from "node:path";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import { packageVersion } from "../../base/package-root.ts";
+import type { Inspector } from "../../host/inspection.ts";
 import { type LogRecord, readLogLines } from "../../io/log/read-log.ts";
 import { BlobStore } from "./blob-store.ts";
 import { toFeedRecord } from "./feed-json.ts";
 import { type FeedDiagnostic, type FeedEvent, type FeedSession, type FeedSnapshot, feedVersion } from "./feed-messages.ts";
-import { type FeedSource, type Inspector, serveFeed } from "./inspector-server.ts";
+import { type FeedSource, serveFeed } from "./inspector-server.ts";
 import { MessageLog } from "./message-log.ts";
 
 /** More than the longest line of a log that a host writes. */

@@ -1,26 +1,12 @@
 import { type FieldReaders, mustBe, readFields, readFlag } from "../../base/read-fields.ts";
 import type { Host } from "../../host/host.ts";
+import type { Inspector, InspectorOptions } from "../../host/inspection.ts";
 import { FeedApps } from "./feed-apps.ts";
 import { FeedCalls } from "./feed-calls.ts";
 import { FeedPins } from "./feed-pins.ts";
 import { answerRequest, feedMethods } from "./feed-requests.ts";
-import { type Inspector, serveFeed } from "./inspector-server.ts";
+import { serveFeed } from "./inspector-server.ts";
 import { WatchedHost } from "./watched-host.ts";
-
-/**
- * Options of `serveInspector`.
- *
- * @example
- * ```ts
- * const options: InspectorOptions = { port: 4100, readOnly: true };
- * ```
- */
-export interface InspectorOptions {
-  /** Default: 0, any port that is free. */
-  readonly port?: number | undefined;
-  /** Refuses requests that call or change something. Questions are shown, but cannot be answered. Default: false. */
-  readonly readOnly?: boolean | undefined;
-}
 
 /** Serves a host, as `serveInspector` says. `pageFolder`: where the built page lies; default: in this package. */
 export async function serveHost(host: Host, options: InspectorOptions, pageFolder: string | undefined): Promise<Inspector> {

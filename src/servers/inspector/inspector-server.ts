@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { isNestedTooDeep } from "../../base/json.ts";
+import type { Inspector } from "../../host/inspection.ts";
 import { createConnectionToken } from "../../io/net/connection-gate.ts";
 import type { ServedApp } from "./feed-apps.ts";
 import { FeedReader, type ReadPosition } from "./feed-reader.ts";
@@ -22,14 +23,6 @@ export interface FeedSource {
   blob(id: string): ServedBlob | undefined;
   /** A page of an MCP server. Absent: there are no servers. */
   app?(id: string, allowsDomains: boolean): ServedApp | undefined;
-}
-
-/** A page and a feed that are served on this machine. Disposing of it closes the connections of all readers. */
-export interface Inspector extends AsyncDisposable {
-  /** The address of the page, with the token. A program that has it can call tools. */
-  readonly url: string;
-  readonly port: number;
-  readonly token: string;
 }
 
 interface FeedServerOptions {

@@ -11,8 +11,8 @@ import { silentLogger } from "../../../src/base/logger.ts";
 import { createHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
 import type { HostOptions } from "../../../src/host/host-options.ts";
-import { type InspectorOptions, serveHost } from "../../../src/servers/inspector/inspect-host.ts";
-import type { Inspector } from "../../../src/servers/inspector/inspector-server.ts";
+import type { Inspector, InspectorOptions } from "../../../src/host/inspection.ts";
+import { serveHost } from "../../../src/servers/inspector/inspect-host.ts";
 
 import { makeOnce } from "../../compile-once.ts";
 import { emptyFolder } from "../../io/temp-folder.ts";

@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo, Socket } from "node:net";
 import type { Browser, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
+import type { Inspector } from "../../../src/host/inspection.ts";
 import type { FeedEvent, FeedMessage, FeedSnapshot, FeedTool } from "../../../src/servers/inspector/feed-messages.ts";
-import { type Inspector, serveFeed } from "../../../src/servers/inspector/inspector-server.ts";
+import { serveFeed } from "../../../src/servers/inspector/inspector-server.ts";
 import { MessageLog } from "../../../src/servers/inspector/message-log.ts";
 import { builtPage, openPage } from "./browser-kit.ts";
 
