@@ -21,6 +21,8 @@ export const realPeers: string[] = [
 /** Tests that `npm run test:programs` runs, since most of their time is that of programs that they start: this package as built, git, Python. */
 export const starting: string[] = [
   "test/advice/check-python.test.ts",
+  "test/skills/escapes.test.ts",
+  "test/skills/isolated-network.test.ts",
   "test/skills/isolation.test.ts",
   "test/cli/{completion,connect,hostile-checkout,init,open-files,process,terminal}.test.ts",
   "test/docs/{internals,samples}.test.ts",

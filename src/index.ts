@@ -3,7 +3,7 @@ export { HostError } from "./base/errors.ts";
 export { Lifetime } from "./base/lifetime.ts";
 export type { Logger, LogLevel } from "./base/logger.ts";
 export * from "./define.ts";
-export type { SkillPermissions } from "./formats/skills/skill-manifest.ts";
+export type { SkillPermissions } from "./formats/skills/skill-permissions.ts";
 export type { ExplainedSkill, ExplainedTool, Explanation, HostTool } from "./host/explain.ts";
 export type { ExportFormat } from "./host/file-session-store.ts";
 export type { HeldSkillTool, Host, HostCallOptions, HostEvents, SkillInfo } from "./host/host.ts";

@@ -189,13 +189,16 @@ export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, sty
 
 /** The resources that a skill declares for its tools, one line per kind. */
 export function permissionLines(permissions: SkillInfo["permissions"]): readonly string[] {
-  const { env = [], hosts, programs } = permissions ?? {};
+  const { env = [], hosts, programs, read, write, tools } = permissions ?? {};
   const line = (what: string, items: readonly string[] | undefined): readonly string[] =>
     items === undefined || items.length === 0 ? [] : [`${what} ${items.map(visibleLine).join(", ")}`];
   return [
     ...line("may send the environment variables", env),
     ...line("may call the hosts", hosts),
     ...line("may run the programs", programs),
+    ...line("may read", read),
+    ...line("may change", write),
+    ...line("may call the tools", tools),
   ];
 }
 

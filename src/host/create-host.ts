@@ -123,7 +123,7 @@ class SkillHost implements Host {
     });
     // The runners of plugins are added after their activation, before any skill is loaded.
     const { isolation } = options;
-    const runners = [isolation === "off" ? createModuleRunner(this.#loader) : createIsolatedRunner(isolation)];
+    const runners = [isolation === "off" ? createModuleRunner(this.#loader) : createIsolatedRunner(isolation, workingDirectory)];
     const cache = options.caches ? cacheFolder("skills") : undefined;
     const texts = cache === undefined ? undefined : new SkillTextCache(cache);
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget, texts };

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { PluginsChange } from "../plugin-host/plugin-reloads.ts";
 import type { ProgressListener } from "../session/calls/tool-call.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { HostError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import { type FieldReaders, fieldsReader, mustBe, readFields, readOneOf, readText, readTexts } from "../base/read-fields.ts";
-import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { writeFileAtomic } from "../io/atomic-write.ts";
 import { readTextFile } from "../io/read-bounded.ts";
 import type { LockedTool } from "./read-skill-folder.ts";
@@ -137,6 +137,9 @@ const permissions = fieldsReader<SkillPermissions>({
   env: readTexts,
   hosts: readTexts,
   programs: readTexts,
+  read: readTexts,
+  write: readTexts,
+  tools: readTexts,
 } as FieldReaders<SkillPermissions>);
 const skill = { name: readText, version: readText, tools: mapOf(fieldsReader<LockedTool>(tool)), permissions };
 const source = fieldsReader<LockedSource>({

@@ -5,7 +5,7 @@ import { isRecord } from "../base/json.ts";
 import { packageVersion } from "../base/package-root.ts";
 import { findTools, type WrittenTool } from "../formats/modules/module-exports.ts";
 import { hasSpread, parseModule, propertyOf, staticValue } from "../formats/modules/module-source.ts";
-import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import { maxDocumentBytes } from "../formats/text/limits.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
 import { readTextFile } from "../io/read-bounded.ts";

@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
-import type { SkillPermissions } from "../formats/skills/skill-manifest.ts";
+import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
 import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";

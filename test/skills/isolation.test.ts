@@ -89,7 +89,7 @@ function files(): Record<string, string> {
       name: "s",
       version: "1.0.0",
       description: "A skill for the test.",
-      permissions: { env: ["ISOLATION_DECLARED"] },
+      permissions: { env: ["ISOLATION_DECLARED"], tools: ["add", "guarded"], write: ["."] },
     }),
     "s/tools/all.ts": tools,
     "s/tools/_helper.ts": `export const version: number = 1;\n`,

@@ -6,6 +6,7 @@ import { hiddenMessage, hiddenTextCode } from "../text/decode-text.ts";
 import { type JsonDocument, parseJson } from "../text/json-document.ts";
 import { createFieldReader, describe, type FieldReader, type JsonComplain, pathFault } from "../text/json-fields.ts";
 import { fileTooLarge, maxJsonBytes } from "../text/limits.ts";
+import { readSkillPermissions, type SkillPermissions } from "./skill-permissions.ts";
 import { createTextReport } from "./text-report.ts";
 
 /** The size limit of `skill.json` in bytes. Check the file's size before reading it. */
@@ -205,78 +206,4 @@ function alike(key: string): string {
 function isAlexaManifest(value: Json): boolean {
   const inner = Object.hasOwn(value, "manifest") ? value["manifest"] : undefined;
   return isRecord(inner) && (Object.hasOwn(inner, "publishingInformation") || Object.hasOwn(inner, "manifestVersion"));
-}
-
-/** The declared access of a skill's tools, which users can approve. */
-export interface SkillPermissions {
-  /** Variables of the host's environment that its tools may read. */
-  readonly env: readonly string[];
-  /** Hosts that its HTTP tools may call: `api.example.org`, or `*.example.org` for its subdomains. Absent: the hosts in the tools' URLs. */
-  readonly hosts?: readonly string[];
-  /** Programs that its command tools may run, as written in the tools. Absent: the programs in the tools. */
-  readonly programs?: readonly string[];
-}
-
-const kinds = ["env", "hosts", "programs"] as const;
-const code = "MANIFEST_PERMISSIONS";
-const most = 100;
-
-/**
- * Reads `permissions` of a manifest. An invalid value declares less than it might have meant, never more: a value that is not
- * an object declares nothing.
- */
-function readSkillPermissions(manifest: FieldReader, complain: JsonComplain): SkillPermissions | undefined {
-  if (!manifest.has("permissions")) return undefined;
-  const value = manifest.object("permissions");
-  if (value === undefined) return { env: [], hosts: [], programs: [] };
-  const fields = createFieldReader(value, complain, { code, path: ["permissions"] });
-  for (const key of fields.others(kinds).slice(0, 10)) {
-    const message = `The key ${JSON.stringify(key.slice(0, 60))} of "permissions" is unknown and has no effect. The keys are ${kinds.join(", ")}.`;
-    complain("warning", code, message, ["permissions", key]);
-  }
-  const read = (kind: (typeof kinds)[number]): readonly string[] => {
-    const items = (fields.list(kind) ?? []).flatMap((item, index): string[] => {
-      const read = typeof item === "string" ? readers[kind](item) : undefined;
-      if (read !== undefined && index < most) return [read];
-      const problem = index < most ? `${described(item)} is not ${expected[kind]}` : `only the first ${most} entries are used`;
-      complain("error", code, `In "${kind}" of "permissions": ${problem}. It is ignored.`, ["permissions", kind, index]);
-      return [];
-    });
-    return [...new Set(items)];
-  };
-  return {
-    env: read("env"),
-    ...(fields.has("hosts") && { hosts: read("hosts") }),
-    ...(fields.has("programs") && { programs: read("programs") }),
-  };
-}
-
-function described(item: unknown): string {
-  return typeof item === "string" ? JSON.stringify(item.slice(0, 80)) : describe(item);
-}
-
-const expected = {
-  env: "the name of a variable, such as WEATHER_KEY",
-  hosts: "a host, such as api.example.org or *.example.org",
-  programs: 'the name of a program as in a tool\'s "command", such as git or ./run.sh',
-};
-
-const readers: Readonly<Record<(typeof kinds)[number], (item: string) => string | undefined>> = {
-  env: (item) => (/^[A-Za-z_]\w{0,199}$/.test(item) ? item : undefined),
-  hosts: readHost,
-  programs: (item) => (item.trim() !== "" && item.length <= 1_000 && !item.includes("\0") ? item : undefined),
-};
-
-/** As in URLs: lower-case ASCII. */
-function readHost(item: string): string | undefined {
-  const wildcard = item.startsWith("*.") ? "*." : "";
-  const name = item.slice(wildcard.length);
-  if (name === "" || /[\s/?#@*%\\]/.test(name) || !URL.canParse(`http://${name}/`)) return undefined;
-  const { hostname, port } = new URL(`http://${name}/`);
-  return port === "" && !/:\d*$/.test(name.replace(/^\[.*\]/, "")) ? wildcard + hostname : undefined;
-}
-
-/** Whether a host of a URL is declared. */
-export function isDeclaredHost(hosts: readonly string[], hostname: string): boolean {
-  return hosts.some((host) => (host.startsWith("*.") ? hostname.endsWith(host.slice(1)) : hostname === host));
 }

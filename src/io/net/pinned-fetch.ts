@@ -1,9 +1,9 @@
-import { type LookupAddress, lookup } from "node:dns";
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { PassThrough, pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { addressRefused, checkedLookup } from "./checked-lookup.ts";
 import { AddressRefused } from "./host-address.ts";
 
 interface PinnedRequest {
@@ -21,39 +21,17 @@ export function pinnedFetch(request: PinnedRequest, signal: AbortSignal, isAllow
   const { url, method, headers, body } = request;
   const host = url.hostname.replace(/^\[|\]$/g, "");
   // A literal address is not resolved, so `lookup` is not called for it.
-  if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(refused(url));
+  if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(addressRefused(url.hostname));
   return new Promise((resolve, reject) => {
     const send = url.protocol === "https:" ? httpsRequest : httpRequest;
     const sent = { "accept-encoding": "gzip, deflate, br", ...Object.fromEntries(headers) };
     // A new connection: a kept-alive one may lead to an address that is no longer allowed.
-    const outgoing = send(url, { method, headers: sent, signal, agent: false, lookup: allowedLookup(url, isAllowed) }, (answer) =>
+    const outgoing = send(url, { method, headers: sent, signal, agent: false, lookup: checkedLookup(url.hostname, isAllowed) }, (answer) =>
       resolve(toResponse(answer)),
     );
     outgoing.on("error", (error) => reject(error instanceof AddressRefused ? error : new TypeError("fetch failed", { cause: error })));
     outgoing.end(body);
   });
-}
-
-type Lookup = NonNullable<RequestOptions["lookup"]>;
-
-/** Every address of a name must be allowed, because the name's owner chooses their order. */
-function allowedLookup(url: URL, isAllowed: (address: string) => boolean): Lookup {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses: readonly LookupAddress[] = []) => {
-      const other = addresses.find(({ address }) => !isAllowed(address));
-      const problem = error ?? (other === undefined ? null : refused(url));
-      const [first] = addresses;
-      if (problem !== null || first === undefined)
-        return callback(problem ?? new Error(`${hostname} does not resolve to an address.`), "", 4);
-      if (options.all === true) callback(null, [...addresses]);
-      else callback(null, first.address, first.family);
-    });
-  };
-}
-
-// The message omits the address: it reveals the host's network, and a model may read it.
-function refused({ hostname }: URL): AddressRefused {
-  return new AddressRefused(`${hostname} resolves to an address that is not allowed, such as one of a private network.`);
 }
 
 function toResponse(answer: IncomingMessage): Response {

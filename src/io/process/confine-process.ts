@@ -31,10 +31,16 @@ export function findConfinement(): Promise<Confinement> {
 // Not by PATH, which may contain a folder of the project.
 const folders = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-async function look(): Promise<Confinement> {
-  if (process.platform !== "linux") return { kind: "not-enforced", why: "confining programs requires Linux with bubblewrap" };
+/** The installed bubblewrap, or why there is none. */
+export function findBubblewrap(): string | { readonly why: string } {
+  if (process.platform !== "linux") return { why: "confining programs requires Linux with bubblewrap" };
   const program = folders.map((folder) => `${folder}/bwrap`).find((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
-  if (program === undefined) return { kind: "not-enforced", why: "bubblewrap (bwrap) is not installed" };
+  return program ?? { why: "bubblewrap (bwrap) is not installed" };
+}
+
+async function look(): Promise<Confinement> {
+  const program = findBubblewrap();
+  if (typeof program !== "string") return { kind: "not-enforced", ...program };
   try {
     const limits = { unreadable: [], unwritable: [], isOffline: true };
     const [command, args] = confinedCommand(program, limits, "/", ["/bin/sh", "-c", "exit 0"]);

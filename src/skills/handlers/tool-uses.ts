@@ -1,5 +1,5 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
-import { isDeclaredHost, type SkillPermissions } from "../../formats/skills/skill-manifest.ts";
+import { isDeclaredHost, type SkillPermissions } from "../../formats/skills/skill-permissions.ts";
 import type { ToolHandlerSpec } from "../../formats/skills/tool-handler-spec.ts";
 import type { ToolJson } from "../../formats/skills/tool-json.ts";
 import type { CallReach, PermissionRequest, ToolContext } from "../../tools/tool.ts";

@@ -8,6 +8,9 @@ export const isolationTiers: readonly IsolationTier[] = ["off", "worker", "proce
 /** What is sent to the other side of a channel: one JSON text per frame. */
 export type ChildFrame = Readonly<Record<string, unknown>>;
 
+/** The argument of a child process whose connections are made by the host. */
+export const throughHost = "--connect-through-host";
+
 /** A longer frame ends the channel. */
 export const maxFrameLength: number = 64 * 1024 * 1024;
 

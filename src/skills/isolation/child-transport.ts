@@ -1,11 +1,22 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { errorMessage } from "../../base/errors.ts";
 import { packageRoot } from "../../base/package-root.ts";
 import { minimalEnvironment } from "../../io/process/child-environment.ts";
 import { spawnProcess } from "../../io/process/child-process.ts";
+import {
+  enclosedCommand,
+  enclosedTemporaryFolder,
+  findSandbox,
+  permissionArguments,
+  type Sandbox,
+} from "../../io/process/enclose-process.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
-import { FrameSplitter, maxFrameLength } from "./child-frames.ts";
+import { FrameSplitter, maxFrameLength, parseFrame, throughHost } from "./child-frames.ts";
+import { NetworkGate } from "./network-gate.ts";
+import type { SkillLimits } from "./skill-limits.ts";
 
 /** A running child: a worker thread, or a process. */
 export interface ChildTransport {
@@ -20,10 +31,13 @@ export interface ChildListener {
   ended(reason: string): void;
 }
 
-/** Where a child runs, and the variables of the host that its skill declares. */
+/** Where a child runs, and what its skill declares. */
 export interface ChildPlace {
   readonly folder: string;
+  /** Variables of the host. */
   readonly environment: readonly string[];
+  /** Absent: the child's code reaches what the user can. */
+  readonly limits?: SkillLimits | undefined;
 }
 
 export type OpenChild = (place: ChildPlace, listener: ChildListener) => Promise<ChildTransport>;
@@ -59,19 +73,22 @@ export async function openWorker(_place: ChildPlace, listener: ChildListener): P
   };
 }
 
-/** Runs a skill in a process with a minimal environment and a process group of its own, which ends with it. */
-export async function openProcess({ folder, environment }: ChildPlace, listener: ChildListener): Promise<ChildTransport> {
-  const declared = environment.flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined || unsafeVariables.test(name) ? [] : [[name, value] as const];
-  });
-  const spawned = await spawnProcess({
-    command: process.execPath,
-    args: [`--max-old-space-size=${maxHeapMegabytes}`, program],
-    cwd: folder,
-    environment: minimalEnvironment(Object.fromEntries(declared)),
-  });
-  if (spawned.kind !== "spawned") throw new Error(spawned.message);
+/**
+ * Runs a skill in a process with a minimal environment and a process group of its own, which ends with it, and as far as this machine can
+ * enforce it, within the limits of its place.
+ */
+export async function openProcess(place: ChildPlace, listener: ChildListener): Promise<ChildTransport> {
+  return openEnclosed(place, listener, place.limits === undefined ? { kind: "none", why: "it has no limits" } : await findSandbox());
+}
+
+/** Like `openProcess`, in this sandbox. */
+export async function openEnclosed(place: ChildPlace, listener: ChildListener, sandbox: Sandbox): Promise<ChildTransport> {
+  const resources = createResources(place, sandbox);
+  const spawned = await spawnProcess({ ...launchOf(place, sandbox, resources), cwd: place.folder });
+  if (spawned.kind !== "spawned") {
+    resources.close();
+    throw new Error(spawned.message);
+  }
   const child = spawned.process;
   const stderr = new StderrTail();
   let failure: string | undefined;
@@ -79,23 +96,98 @@ export async function openProcess({ folder, environment }: ChildPlace, listener:
     failure ??= reason;
     void child.stop(0);
   };
-  const lines = new FrameSplitter(listener.received, () => fail("it sent a message that is too long"));
+  const send = (text: string): void => {
+    child.stdin.write(`${text}\n`);
+    if (child.stdin.writableLength > 2 * maxFrameLength) fail("it does not read what it is sent");
+  };
+  const doors = new NetworkDoor(resources.gate, send, fail);
+  const received = (text: string): void => {
+    if (!doors.receives(text)) listener.received(text);
+  };
+  const lines = new FrameSplitter(received, () => fail("it sent a message that is too long"));
   child.stdout.on("data", (chunk: Buffer) => lines.add(chunk));
   child.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
   void child.ended.then(({ code, signal }) => {
+    resources.close();
     const heap = /heap out of memory|Allocation failed/.test(stderr.text) ? outOfMemory : undefined;
     const line = stderr.lastLine;
     const how = signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`;
     listener.ended(failure ?? heap ?? (line === undefined ? how : `${how}: ${line}`));
   });
-  return {
-    send: (text) => {
-      child.stdin.write(`${text}\n`);
-      if (child.stdin.writableLength > 2 * maxFrameLength) fail("it does not read what it is sent");
-    },
-    kill: async () => void (await child.stop(0)),
-  };
+  return { send, kill: async () => void (await child.stop(0)) };
 }
+
+/** What exists as long as a child. */
+interface ChildResources {
+  readonly gate?: NetworkGate;
+  /** A temporary folder of its own. */
+  readonly temporary?: string;
+  close(): void;
+}
+
+function createResources({ limits }: ChildPlace, { kind }: Sandbox): ChildResources {
+  if (limits !== undefined && kind === "system") {
+    const gate = limits.hosts.length === 0 ? undefined : new NetworkGate(limits.hosts);
+    return { ...(gate && { gate }), close: () => gate?.close() };
+  }
+  if (kind !== "node") return { close: () => {} };
+  const temporary = mkdtempSync(join(tmpdir(), "skillhost-skill-"));
+  return { temporary, close: () => rmSync(temporary, { recursive: true, force: true }) };
+}
+
+function launchOf({ folder, environment, limits }: ChildPlace, sandbox: Sandbox, { gate, temporary }: ChildResources) {
+  const declared = environment.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined || unsafeVariables.test(name) ? [] : [[name, value] as const];
+  });
+  const node = [`--max-old-space-size=${maxHeapMegabytes}`, "--disable-warning=ExperimentalWarning", "--disable-warning=SecurityWarning"];
+  if (limits === undefined || sandbox.kind === "none")
+    return { command: process.execPath, args: [...node, program], environment: minimalEnvironment(Object.fromEntries(declared)) };
+  const home = temporary ?? enclosedTemporaryFolder;
+  const own = { HOME: home, TMPDIR: home, ...(process.platform === "win32" && { TEMP: home, TMP: home, USERPROFILE: home }) };
+  const variables = minimalEnvironment({ ...own, ...Object.fromEntries(declared) });
+  if (sandbox.kind === "node") {
+    const enclosure = { ...limits, writable: [...limits.writable, home] };
+    return { command: process.execPath, args: [...node, ...permissionArguments(sandbox.flag, enclosure), program], environment: variables };
+  }
+  const enclosure = { ...limits, readable: [...limits.readable, ...(gate === undefined ? [] : [gate.folder])] };
+  const inner = [process.execPath, ...node, program, ...(gate === undefined ? [] : [throughHost])];
+  const [command, args] = enclosedCommand(sandbox.program, enclosure, folder, inner);
+  return { command, args, environment: variables };
+}
+
+/** Answers a child's requests for connections, which are not messages of a call. */
+class NetworkDoor {
+  readonly #gate: NetworkGate | undefined;
+  readonly #send: (text: string) => void;
+  readonly #fail: (reason: string) => void;
+  #refused = 0;
+
+  constructor(gate: NetworkGate | undefined, send: (text: string) => void, fail: (reason: string) => void) {
+    this.#gate = gate;
+    this.#send = send;
+    this.#fail = fail;
+  }
+
+  /** Whether the text was a request for a connection. */
+  receives(text: string): boolean {
+    const frame = this.#gate !== undefined && text.startsWith('{"kind":"connect",') ? parseFrame(text) : undefined;
+    if (this.#gate === undefined || frame?.["kind"] !== "connect") return false;
+    const { connection, host, port } = frame;
+    if (typeof host !== "string" || typeof port !== "number" || !Number.isInteger(port) || port < 1 || port > 65_535 || host.length > 300)
+      return false;
+    this.#gate.connect(host, port).then(
+      (path) => this.#send(JSON.stringify({ kind: "connected", connection, path })),
+      (error: NodeJS.ErrnoException) => {
+        this.#send(JSON.stringify({ kind: "connected", connection, error: errorMessage(error), code: error.code }));
+        if (++this.#refused > maxRefused) this.#fail(`more than ${maxRefused} of its connections failed`);
+      },
+    );
+    return true;
+  }
+}
+
+const maxRefused = 10_000;
 
 /** Variables that make Node.js or the system's loader run other code than the skill's. */
 const unsafeVariables = /^(?:NODE_OPTIONS|NODE_PATH|NODE_REPL_EXTERNAL_MODULE|LD_.*|DYLD_.*)$/i;

@@ -12,19 +12,21 @@ import type { HandlerPick, LoadedTools, RunnerTarget, ToolRunner } from "../load
 import type { IsolationTier } from "./child-frames.ts";
 import { openProcess, openWorker } from "./child-transport.ts";
 import { IsolatedSkill } from "./isolated-skill.ts";
+import { limitsOf } from "./skill-limits.ts";
 
 /**
  * Runs TypeScript and JavaScript of skills in a child: a worker thread or a process for each generation of a skill. The tools are the same
  * as in this process, except that arguments and results are copied as JSON, and that a call that does not stop is ended with its child.
  */
-export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">): ToolRunner {
+export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workingDirectory: string): ToolRunner {
   const start = tier === "worker" ? openWorker : openProcess;
   const skills = new Map<string, IsolatedSkill>();
-  const skillOf = ({ skill, generation, environment = [] }: RunnerTarget): IsolatedSkill => {
-    const id = `${skill.folder}#${generation}`;
+  const skillOf = ({ skill: { folder }, generation, permissions }: RunnerTarget): IsolatedSkill => {
+    const id = `${folder}#${generation}`;
     const known = skills.get(id);
     if (known !== undefined) return known;
-    const created = new IsolatedSkill(start, { folder: skill.folder, environment }, () => {
+    const limits = tier === "worker" ? undefined : limitsOf(permissions, { folder, workingDirectory });
+    const created = new IsolatedSkill(start, { folder, environment: permissions?.env ?? [], limits }, () => {
       if (skills.get(id) === created) skills.delete(id);
     });
     skills.set(id, created);

@@ -1,7 +1,7 @@
 import { errorMessage, HostError, toError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
-import { openTransformCache } from "../../io/disk-cache.ts";
-import { createModuleLoader } from "../../io/module-loader/create-module-loader.ts";
+import { type DiskCache, openTransformCache } from "../../io/disk-cache.ts";
+import { createModuleLoader, type OwnedModuleLoader } from "../../io/module-loader/create-module-loader.ts";
 import { ModuleError } from "../../io/module-loader/module-error.ts";
 import { mapStack } from "../../io/module-loader/source-positions.ts";
 import { createScope, type OwnedScope } from "../../io/scope.ts";
@@ -10,6 +10,7 @@ import { normalizeResult, toCallResult } from "../../tools/tool-result.ts";
 import { pickHandler } from "../handlers/tool-handler.ts";
 import { createModuleRunner } from "../load/stage-tool.ts";
 import { providedModules, registerDisposer } from "../load/tool-module.ts";
+import type { ToolRunner } from "../load/tool-runner.ts";
 import type { ChildFrame } from "./child-frames.ts";
 
 type Handler = (args: never, invocation: ToolInvocation, context: ToolContext) => unknown;
@@ -28,22 +29,24 @@ interface Running {
 }
 
 /** The child's end of the channel: loads the modules of one generation of a skill, and runs their handlers. */
-export function serveSkill(send: (text: string) => void): (text: string) => void {
-  const service = new SkillService((frame) => send(JSON.stringify(frame)));
+export function serveSkill(send: (text: string) => void, { caches }: { readonly caches: boolean }): (text: string) => void {
+  const service = new SkillService((frame) => send(JSON.stringify(frame)), caches ? openTransformCache() : undefined);
   return (text) => service.receive(JSON.parse(text) as ChildFrame);
 }
 
 class SkillService {
   readonly #send: (frame: ChildFrame) => void;
-  readonly #loader = createModuleLoader({ ...providedModules, cache: openTransformCache() });
-  readonly #runner = createModuleRunner(this.#loader);
+  readonly #loader: OwnedModuleLoader;
+  readonly #runner: ToolRunner;
   readonly #served = new Map<string, Served>();
   readonly #running = new Map<number, Running>();
   #lastAsk = 0;
   #lastWork = 0;
 
-  constructor(send: (frame: ChildFrame) => void) {
+  constructor(send: (frame: ChildFrame) => void, cache: DiskCache | undefined) {
     this.#send = send;
+    this.#loader = createModuleLoader({ ...providedModules, cache });
+    this.#runner = createModuleRunner(this.#loader);
   }
 
   receive(frame: ChildFrame): void {

@@ -1,5 +1,6 @@
 import { errorMessage } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
+import { isDeclaredTool } from "../../formats/skills/skill-permissions.ts";
 import { ModuleError } from "../../io/module-loader/module-error.ts";
 import type { ToolContext } from "../../tools/tool.ts";
 import { type ChildFrame, parseFrame } from "./child-frames.ts";
@@ -27,6 +28,8 @@ export interface ChildRequestOptions {
  * is not a valid frame, ends the child: its code is untrusted.
  */
 export class SkillChannel {
+  /** Tools that its code may call. Absent: all. */
+  readonly #tools: readonly string[] | undefined;
   readonly #pending = new Map<number, Pending>();
   readonly #background = new Map<number, () => void>();
   #transport: ChildTransport | undefined;
@@ -38,7 +41,7 @@ export class SkillChannel {
 
   /** Rejects when the child cannot be started. */
   static async open(start: OpenChild, place: ChildPlace): Promise<SkillChannel> {
-    const channel = new SkillChannel();
+    const channel = new SkillChannel(place.limits?.tools);
     channel.#transport = await start(place, {
       received: (text) => channel.#receive(text),
       ended: (reason) => channel.#ended(reason),
@@ -46,7 +49,9 @@ export class SkillChannel {
     return channel;
   }
 
-  private constructor() {}
+  private constructor(tools: readonly string[] | undefined) {
+    this.#tools = tools;
+  }
 
   get isOpen(): boolean {
     return this.#end === undefined && this.#reason === undefined;
@@ -142,7 +147,9 @@ export class SkillChannel {
     } else if (kind === "background" && typeof frame["work"] === "number") {
       this.#beginWork(frame["work"], context);
     } else if (kind === "callTool" && typeof frame["ref"] === "string") {
-      void this.#reply(id, ask, context.callTool(frame["ref"], frame["args"] as never));
+      const { ref } = frame as { ref: string };
+      if (this.#tools !== undefined && !isDeclaredTool(this.#tools, ref)) this.#answer(id, ask, { error: undeclaredTool(ref) });
+      else void this.#reply(id, ask, context.callTool(ref, frame["args"] as never));
     } else if (kind === "ask" && typeof frame["what"] === "string" && isRecord(frame["data"])) {
       void this.#reply(id, ask, context.ask(frame["what"] as "userInput", frame["data"] as never, optionsOf(frame["options"])));
     } else {
@@ -187,6 +194,11 @@ export class SkillChannel {
 /** The child ended before it answered. */
 export class ChildEnded extends Error {
   override readonly name = "ChildEnded";
+}
+
+function undeclaredTool(ref: string): string {
+  const name = JSON.stringify(ref.slice(0, 200));
+  return `The skill does not declare that it calls the tool ${name}. Add it to "tools" of "permissions" in skill.json.`;
 }
 
 function reportFile({ path, content, options }: ChildFrame, context: ToolContext): void {

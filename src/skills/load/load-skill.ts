@@ -168,7 +168,7 @@ async function stageSkill(
     generation,
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
-    environment: permissions?.env,
+    permissions,
   };
   const staging = { ...context, target, permissions };
   const isTextOnly = listed.entries.length === 0;

@@ -4,7 +4,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError, toError } from "../../base/errors.ts";
 import type { Logger } from "../../base/logger.ts";
 import { waitFor } from "../../base/wait.ts";
-import type { SkillPermissions } from "../../formats/skills/skill-manifest.ts";
+import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
 import type { ToolJson } from "../../formats/skills/tool-json.ts";
 import { ModuleError } from "../../io/module-loader/module-error.ts";
 import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";

@@ -1,4 +1,5 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
+import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
 import type { CheckedTree } from "../../io/read-bounded.ts";
 import type { Scope } from "../../io/scope.ts";
 import type { ToolHandler } from "../../tools/define/define-tool.ts";
@@ -11,8 +12,8 @@ import type { ResourceSet } from "../../tools/tool-source.ts";
 export interface RunnerTarget {
   readonly skill: { readonly name: string; readonly folder: string; readonly identity?: string };
   readonly generation: number;
-  /** The environment variables that the skill declares in `permissions.env` of its manifest. */
-  readonly environment?: readonly string[] | undefined;
+  /** What the skill declares in `permissions` of its manifest. */
+  readonly permissions?: SkillPermissions | undefined;
   /** Must be called when one of the `resourceLists` changes. */
   onResourcesChanged?(): void;
   /**
