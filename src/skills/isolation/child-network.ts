@@ -27,8 +27,10 @@ export function connectThroughHost(send: (frame: ChildFrame) => void): (frame: C
     waiting.set(connection, {
       connect: (path) => {
         if (this.destroyed) return;
-        Object.assign(this, { connecting: false });
+        // Node.js resets the state of a stream that gets its handle, which would forget that it was ended before it was connected.
+        Object.assign(this, { connecting: false, _undestroy: () => {} });
         Reflect.apply(direct, this, [{ path }]);
+        Reflect.deleteProperty(this, "_undestroy");
       },
       fail: (error) => this.destroy(error),
     });

@@ -83,7 +83,7 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
   const { name: source } = context.target.skill;
   const { uses = [], rights = rightsOf(context.standing, "code") } = staged;
-  const identity = identityOf(context.target.skill.identity, uses);
+  const identity = identityOf(context.target.skill.identity, uses, context.permissions);
   // Whichever runner loads the file, its tools belong to the skill.
   const owned = staged.tools
     .map((tool) => withOrigin(tool, { ...tool.origin, kind: "skill", source, ...(identity && { identity }) }))
@@ -114,9 +114,10 @@ interface Staged extends Omit<LoadedTools, "files"> {
   readonly rights?: ToolRights;
 }
 
-/** An approval of a declarative tool covers only the program or service that it uses now. */
-function identityOf(skill: string | undefined, uses: readonly string[]): string | undefined {
-  return skill === undefined || uses.length === 0 ? skill : `${skill} ${sha256(canonicalJson(uses))}`;
+/** An approval covers only what the skill declares now, and for a declarative tool only the program or service that it uses now. */
+function identityOf(skill: string | undefined, uses: readonly string[], permissions: SkillPermissions | undefined): string | undefined {
+  const approved = permissions === undefined ? uses : [...uses, permissions];
+  return skill === undefined || approved.length === 0 ? skill : `${skill} ${sha256(canonicalJson(approved))}`;
 }
 
 async function stageModule(file: string, files: Set<string>, context: StageContext, scope: OwnedScope): Promise<Staged> {
