@@ -110,7 +110,7 @@ export type { MessageStream, StreamPart, StreamResponseOptions } from "./session
 export type { ModelCapabilities, ModelFactory, PluginProvider, SessionProvider, TurnOptions } from "./session/turns/turn-options.ts";
 export type { AssistantReply } from "./session/turns/turn-types.ts";
 export type { UserAttachment } from "./session/turns/user-attachments.ts";
-export type { IsolationTier } from "./skills/isolation/child-frames.ts";
+export type { Isolation, IsolationTier } from "./skills/isolation/isolation-policy.ts";
 export type { ExecuteContext, SkillApi } from "./skills/load/tool-module.ts";
 export type { LoadedTools, RunnerTarget, ToolRunner } from "./skills/load/tool-runner.ts";
 export type { ConflictPolicy, ConflictRules } from "./skills/resolve-overrides.ts";

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { Logger, LogLevel } from "../base/logger.ts";
-import type { IsolationTier } from "../skills/isolation/child-frames.ts";
+import type { Isolation } from "../skills/isolation/isolation-policy.ts";
 import type { FolderChoice, FolderStanding, FolderTrust } from "../trust/folder-trust.ts";
 import type { TrustOptions } from "../trust/trust-settings.ts";
 import type { Output } from "./output.ts";
@@ -16,7 +16,7 @@ export interface CommonOptions {
   readonly json?: boolean;
   readonly quiet?: boolean;
   readonly color: boolean;
-  readonly isolation?: IsolationTier;
+  readonly isolation?: Isolation;
   readonly logLevel?: LogLevel;
   readonly logFile?: string;
 }
@@ -52,7 +52,7 @@ export interface ConfiguredOptions {
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: unknown;
   readonly importTimeout?: number;
-  readonly isolation?: string;
+  readonly isolation?: unknown;
   readonly watchBackend?: string;
   readonly sessionsDirectory?: string;
   readonly workingDirectory?: string;

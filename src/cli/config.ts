@@ -11,7 +11,6 @@ import { createFieldReader, describe, type FieldReader, type JsonComplain } from
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { isReallyInside } from "../io/confine-path.ts";
 import { readTextFile } from "../io/read-bounded.ts";
-import { isolationTiers } from "../skills/isolation/child-frames.ts";
 import { locationOf } from "../trust/trust-file.ts";
 import { CliError } from "./cli-error.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
@@ -62,7 +61,7 @@ function readConfig(value: unknown, folder: string, complain: JsonComplain): Con
     disabledSkills: texts(fields, "disabledSkills", complain),
     conflicts: fields.raw("conflicts"),
     importTimeout: positive(fields, "importTimeout"),
-    isolation: fields.oneOf("isolation", isolationTiers),
+    isolation: fields.raw("isolation"),
     watchBackend: fields.oneOf("watchBackend", ["auto", "directory", "chokidar"]),
     sessionsDirectory: path("sessionsDirectory"),
     workingDirectory: path("workingDirectory"),

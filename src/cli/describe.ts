@@ -5,6 +5,7 @@ import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { ServerInfo, ServerStatus } from "../session/mcp/server-connections.ts";
+import type { Protection } from "../skills/isolation/skill-limits.ts";
 import { discoverRoot, findDeeperSkills, fixedPart } from "../skills/store/skill-roots.ts";
 import type { CommandServers } from "./configured-servers.ts";
 import type { Output } from "./output.ts";
@@ -200,6 +201,19 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
     ...line("may change", write),
     ...line("may call the tools", tools),
   ];
+}
+
+/** Where the code of a skill runs, if not in the process of the host, and how far its limits are enforced. */
+export async function isolationLines({ isolation }: Pick<SkillInfo, "isolation">): Promise<readonly string[]> {
+  if (isolation === undefined) return [];
+  if (isolation === "worker") return ["runs in a worker thread, which limits nothing that it reaches"];
+  const { findProtection } = await import("../skills/isolation/skill-limits.ts");
+  return [`runs in a process, whose limits are ${protectionText(await findProtection())}`];
+}
+
+/** `enforced (bubblewrap 0.8.0)`. */
+export function protectionText({ state, reason }: Protection): string {
+  return `${{ enforced: "enforced", partly: "partly enforced", "not-enforced": "not enforced" }[state]} (${reason})`;
 }
 
 /** Lists at most `most` names, then the number of others. */

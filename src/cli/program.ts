@@ -1,7 +1,7 @@
 import { Argument, Command, CommanderError, Option } from "commander";
 import { logLevels } from "../base/logger.ts";
 import { packageVersion } from "../base/package-root.ts";
-import { isolationTiers } from "../skills/isolation/child-frames.ts";
+import { isolationWords } from "../skills/isolation/isolation-policy.ts";
 import type { CommonOptions, RunCommand } from "./command-context.ts";
 import type { Shell } from "./completion-scripts.ts";
 import type { Choose } from "./grammar/choose.ts";
@@ -63,7 +63,7 @@ export function createProgram(choose: Choose): Command {
     .option("--json", "print only JSON to stdout")
     .option("--quiet", "print only the answer and errors")
     .option("--no-color", "print without colours")
-    .addOption(new Option("--isolation <tier>", "where code of skills runs (default: off)").choices(isolationTiers))
+    .addOption(new Option("--isolation <tier>", "where code of skills runs (default: off)").choices(isolationWords))
     .addOption(new Option("--log-level <level>", "log level (default: error)").choices(logLevels))
     .option("--log-file <file>", "append the log to a file (default: stderr)")
     // start.ts handles --headless before this module is loaded.

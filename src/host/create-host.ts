@@ -14,8 +14,7 @@ import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import { type ResolvedServers, resolveServers } from "../session/mcp/session-server-options.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
-import { createIsolatedRunner } from "../skills/isolation/isolated-runner.ts";
-import { createModuleRunner } from "../skills/load/stage-tool.ts";
+import { createSkillRunner } from "../skills/isolation/skill-runner.ts";
 import { SkillTextCache } from "../skills/load/text-cache.ts";
 import { moduleExtensions } from "../skills/load/tool-entries.ts";
 import { providedModules } from "../skills/load/tool-module.ts";
@@ -123,7 +122,7 @@ class SkillHost implements Host {
     });
     // The runners of plugins are added after their activation, before any skill is loaded.
     const { isolation } = options;
-    const runners = [isolation === "off" ? createModuleRunner(this.#loader) : createIsolatedRunner(isolation, workingDirectory)];
+    const runners = [createSkillRunner(this.#loader, { isolation, workingDirectory })];
     const cache = options.caches ? cacheFolder("skills") : undefined;
     const texts = cache === undefined ? undefined : new SkillTextCache(cache);
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget, texts };
@@ -170,7 +169,7 @@ class SkillHost implements Host {
   }
 
   get skills(): readonly SkillInfo[] {
-    return describeSkills(this.#resolved, this.#store.snapshot);
+    return describeSkills(this.#resolved, this.#store.snapshot, this.#options.isolation);
   }
 
   get tools(): readonly HostTool[] {

@@ -1,10 +1,12 @@
 import { basename } from "node:path";
+import { type Isolation, tierFor } from "../skills/isolation/isolation-policy.ts";
+import { scopeOfSkill } from "../skills/load/load-skill.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
 import type { LoadedFolder, SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillInfo } from "./host.ts";
 
 /** Lists the skills of a view in order of precedence. Folders that could not be loaded come last. */
-export function describeSkills(resolved: ResolvedSkills, { folders, roots }: SkillsSnapshot): SkillInfo[] {
+export function describeSkills(resolved: ResolvedSkills, { folders, roots }: SkillsSnapshot, isolation: Isolation): SkillInfo[] {
   const packageOf = packagesIn(roots);
   const known = resolved.standings.map(({ skill, state, rule }): SkillInfo => {
     const { name, displayName, description, version, folder, generation, promptMode, prompts } = skill;
@@ -24,6 +26,7 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
       prompts,
       tools: skill.tools.map((tool) => tool.definition.name),
       ...(skill.permissions && { permissions: skill.permissions }),
+      ...isolationOf(folder, isolation),
       ...(skill.uses.size > 0 && { uses: Object.fromEntries(skill.uses) }),
       diagnostics: loaded?.diagnostics ?? [],
       ...trustOf(loaded),
@@ -44,6 +47,13 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
     };
   });
   return [...known, ...failed];
+}
+
+/** Absent: its code runs in this process. */
+function isolationOf(folder: string, isolation: Isolation): Pick<SkillInfo, "isolation"> {
+  if (isolation === "off") return {};
+  const tier = tierFor(isolation, typeof isolation === "string" && isolation !== "auto" ? undefined : scopeOfSkill(folder));
+  return tier === "off" ? {} : { isolation: tier };
 }
 
 function trustOf(loaded: LoadedFolder | undefined): Pick<SkillInfo, "trust" | "held"> {

@@ -24,7 +24,7 @@ import { readServerMap } from "../session/agents/agent-profiles.ts";
 import type { ServerPolicy } from "../session/mcp/server-connections.ts";
 import { readServers, type ServersRead } from "../session/mcp/session-server-options.ts";
 import type { SessionStore } from "../session/session-store.ts";
-import { type IsolationTier, isolationTiers } from "../skills/isolation/child-frames.ts";
+import { type Isolation, readIsolation } from "../skills/isolation/isolation-policy.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 import { findProject, packagePlaces, packagesRoot } from "../skills/store/package-skills.ts";
 import { fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
@@ -120,11 +120,12 @@ export interface HostOptions {
   readonly sharedModules?: HostModules | undefined;
   /**
    * Where the TypeScript and JavaScript of skills runs. `worker`: in a worker thread for each skill, where an endless loop ends with its call
-   * and not with the host; this does not restrict what the code does. `process`: in a process for each skill, with a minimal
-   * environment; files and network are those of the user. Both give skills no `services` and no `sharedModules`, only tools, and refuse
-   * skills whose signature is required. Default: `off`, in this process.
+   * and not with the host; this does not restrict what the code does. `process`: in a process for each skill, which reaches only what the
+   * skill declares in `permissions`, as far as this machine enforces that. `strict`: the same, and skills are refused where the operating
+   * system does not enforce it. `{ package: "strict" }`: by the origin of a skill. `auto`: `strict` for skills of packages. Isolated skills
+   * have no `services` and no `sharedModules`, and only tools. Default: `off`, in this process.
    */
-  readonly isolation?: IsolationTier | undefined;
+  readonly isolation?: Isolation | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
   readonly guardExit?: boolean | undefined;
   /**
@@ -192,7 +193,7 @@ export interface ResolvedHostOptions {
   readonly folderTrust: FolderTrust;
   /** Whether all named plugins may run regardless of their folder, because the program itself named them. */
   readonly namesPlugins: boolean;
-  readonly isolation: IsolationTier;
+  readonly isolation: Isolation;
   readonly guardExit: boolean;
   /** Whether anything is kept on disk for the next start. */
   readonly caches: boolean;
@@ -326,7 +327,7 @@ const readers: FieldReaders<HostOptions> = {
     folders: readFolders,
     directory: readText,
   }),
-  isolation: readOneOf(isolationTiers),
+  isolation: readIsolation,
   guardExit: readFlag,
   cache: readFlag,
   services: readRecord,

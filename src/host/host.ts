@@ -6,6 +6,7 @@ import type { ProgressListener } from "../session/calls/tool-call.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionOptions } from "../session/session-config.ts";
+import type { IsolationTier } from "../skills/isolation/isolation-policy.ts";
 import type { SkillPackage, SkillPrompt, SkillsChange } from "../skills/skill.ts";
 import type { CallResult } from "../tools/tool.ts";
 import type { CallParameters, ToolData, ToolName } from "../tools/tool-signatures.ts";
@@ -43,6 +44,8 @@ export interface SkillInfo {
   readonly tools: readonly string[];
   /** The permissions that its manifest declares for its tools. Absent: none. */
   readonly permissions?: SkillPermissions;
+  /** Where its code runs. Absent: in the process of the host. */
+  readonly isolation?: Exclude<IsolationTier, "off">;
   /** The programs, URLs and variables of its JSON tools, one per line, by tool name. */
   readonly uses?: Readonly<Record<string, readonly string[]>>;
   readonly diagnostics: readonly Diagnostic[];

@@ -10,6 +10,7 @@ import { createConnector, type OwnedConnector } from "../../host/session-server-
 import { cacheFolder } from "../../io/cache-folder.ts";
 import { type CacheState, openTransformCache } from "../../io/disk-cache.ts";
 import { findConfinement } from "../../io/process/confine-process.ts";
+import { findProtection } from "../../skills/isolation/skill-limits.ts";
 import { createFileApprovals } from "../../trust/approvals.ts";
 import type { FolderStanding } from "../../trust/folder-trust.ts";
 import {
@@ -24,6 +25,7 @@ import {
 import type { CommandContext } from "../command-context.ts";
 import { readConfiguredServers } from "../configured-servers.ts";
 import { findConnectedClients } from "../connect/connected-clients.ts";
+import { protectionText } from "../describe.ts";
 import { toHostOptions, withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
 import { withheldCode } from "../project-consent.ts";
@@ -211,6 +213,7 @@ function printReport({ machine, project, cache, skills, servers, findings }: Doc
   const limit = machine.watchLimit === undefined ? "" : `, ${machine.watchLimit} watches`;
   out.line(`${style.bold("machine")}  Node ${machine.nodeVersion}, ${counted(machine.folders, "folder")} to watch${limit}`);
   out.line(`${style.bold("shell")}    rules about paths and addresses are ${machine.confinement} for programs`);
+  out.line(`${style.bold("isolated")} limits of isolated skills are ${machine.isolation}`);
   out.line(`${style.bold("project")}  ${visibleLine(project.folder)}, ${isTrusted ? style.green("trusted") : style.yellow("not trusted")}`);
   out.line(`${style.bold("cache")}    ${describeCache(cache)}`);
   out.line(`${style.bold("skills")}   ${counted(skills.loaded, "skill")}, ${counted(skills.tools, "tool")}`);
@@ -272,13 +275,16 @@ interface MachineFacts {
   readonly folders: number;
   /** Whether rules about paths and URLs can be enforced for programs: "enforced (…)" or "not enforced (why)". */
   readonly confinement: string;
+  /** How far the limits of isolated skills are enforced: "enforced (…)", "partly enforced (…)" or "not enforced (why)". */
+  readonly isolation: string;
 }
 
 /** Collects facts about this machine that matter for skills in these directories. */
 async function readMachine(roots: readonly string[]): Promise<MachineFacts> {
   const found = await findConfinement();
   const confinement = found.kind === "enforced" ? `enforced (${found.by})` : `not enforced (${found.why})`;
-  return { nodeVersion: process.versions.node, watchLimit: readWatchLimit(), folders: countFolders(roots), confinement };
+  const isolation = protectionText(await findProtection());
+  return { nodeVersion: process.versions.node, watchLimit: readWatchLimit(), folders: countFolders(roots), confinement, isolation };
 }
 
 /** Reports problems of a machine. */

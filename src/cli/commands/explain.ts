@@ -2,7 +2,7 @@ import type { ExplainedSkill, ExplainedTool, Explanation } from "../../host/expl
 import type { Host, SkillInfo } from "../../host/host.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { packageWords, permissionLines, printPlugin, trustWords } from "../describe.ts";
+import { isolationLines, packageWords, permissionLines, printPlugin, trustWords } from "../describe.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
@@ -42,7 +42,7 @@ export function explain(context: CommandContext, name: string, options: ExplainO
         data: { ...explanation, ...(filtered && { hiddenBy: filtered }), ...(plugin && { plugin }) },
         diagnostics: explanation.diagnostics,
       });
-    else print(explanation, host.skills, filtered, filters, out);
+    else await print(explanation, host.skills, filtered, filters, out);
     if (plugin !== undefined && !out.isJson) {
       out.line(out.style.bold("plugin"));
       printPlugin(plugin, out);
@@ -67,18 +67,18 @@ function unknownName(name: string, host: Host): CliError {
   );
 }
 
-function print(
+async function print(
   explanation: Explanation,
   skills: readonly SkillInfo[],
   filtered: Filtered | undefined,
   filters: readonly string[],
   out: Output,
-): void {
+): Promise<void> {
   const name = visibleLine(explanation.name);
   if (explanation.tools.length > 0) out.line(out.style.bold(`tool ${name}`));
   for (const tool of explanation.tools) printTool(tool, tool.state === "wins" ? filtered : undefined, out);
   if (explanation.skills.length > 0) out.line(out.style.bold(`skill ${name}`));
-  for (const skill of explanation.skills) printSkill(skill, skills, out);
+  for (const skill of explanation.skills) await printSkill(skill, skills, out);
   for (const diagnostic of explanation.diagnostics) out.line(out.diagnostic(diagnostic));
   for (const filter of filters) out.note(visibleLine(filter));
 }
@@ -98,7 +98,7 @@ function filterRule({ filter, pattern }: Filtered): string {
   return pattern === undefined ? `no pattern in ${filter} matches it` : `"${pattern}" in ${filter} matches it`;
 }
 
-function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Output): void {
+async function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Output): Promise<void> {
   const { style } = out;
   const state = skill.state === "active" ? style.green(skill.state) : style.yellow(skill.state);
   out.line(`  ${state}${packageWords(skill.package, style)}  ${out.path(skill.folder)}`);
@@ -110,8 +110,9 @@ function printSkill(skill: ExplainedSkill, skills: readonly SkillInfo[], out: Ou
       : style.yellow(visibleLine(problem ?? ""));
     out.line(`    ${style.dim("requires")} ${visibleLine(name)} ${visibleLine(range)}: ${fate}`);
   }
-  const { trust, held = [], permissions } = skills.find(({ folder }) => folder === skill.folder) ?? {};
-  for (const line of permissionLines(permissions)) out.line(`    ${style.yellow(line)}`);
+  const { trust, held = [], permissions, isolation } = skills.find(({ folder }) => folder === skill.folder) ?? {};
+  const isolated = await isolationLines(isolation === undefined ? {} : { isolation });
+  for (const line of [...permissionLines(permissions), ...isolated]) out.line(`    ${style.yellow(line)}`);
   if (trust !== undefined)
     out.line(`    ${style.dim("trust")} ${trustWords(trust, style)}; signatures of the scope "${trust.scope}": ${trust.mode}`);
   for (const { name, reason } of held)

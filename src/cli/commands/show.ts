@@ -5,7 +5,7 @@ import { toolAsTypeScript } from "../../tools/schema/schema-as-typescript.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import { CliError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
-import { permissionLines, skillHeading } from "../describe.ts";
+import { isolationLines, permissionLines, skillHeading } from "../describe.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { withHost } from "../open-host.ts";
 import type { Output } from "../output.ts";
@@ -40,7 +40,7 @@ export function show(context: CommandContext, name: string, options: ShowOptions
     if (tool !== undefined) printTool(tool, fates, options, out);
     for (const [index, skill] of skills.entries()) {
       if (tool !== undefined || index > 0) out.line();
-      printSkill(skill, session, out);
+      await printSkill(skill, session, out);
     }
     return 0;
   });
@@ -107,12 +107,12 @@ function hintsOf({ annotations = {}, skipPermission, isTerminal, timeout }: Tool
   ];
 }
 
-function printSkill(skill: SkillInfo, session: Session, out: Output): void {
+async function printSkill(skill: SkillInfo, session: Session, out: Output): Promise<void> {
   const { style } = out;
   out.line(skillHeading(skill, out));
   if (skill.description !== "") out.line(visibleText(skill.description));
   if (skill.state !== "active") out.line(`${style.dim("because")}  ${visibleLine(skill.rule)}`);
-  for (const line of permissionLines(skill.permissions)) out.line(style.yellow(line));
+  for (const line of [...permissionLines(skill.permissions), ...(await isolationLines(skill))]) out.line(style.yellow(line));
   for (const { path, text } of skill.prompts) {
     out.line(`${style.dim("prompt")}   ${visibleLine(path)} (${skill.promptMode}, ${text.length} characters)`);
   }

@@ -1,10 +1,5 @@
 import { isRecord } from "../../base/json.ts";
 
-/** Where the code of a skill runs: in this process, in a worker thread, or in a process of its own. */
-export type IsolationTier = "off" | "worker" | "process";
-
-export const isolationTiers: readonly IsolationTier[] = ["off", "worker", "process"];
-
 /** What is sent to the other side of a channel: one JSON text per frame. */
 export type ChildFrame = Readonly<Record<string, unknown>>;
 

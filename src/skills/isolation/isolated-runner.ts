@@ -9,17 +9,17 @@ import type { ToolContext, ToolInvocation } from "../../tools/tool.ts";
 import { makeTools } from "../load/stage-tool.ts";
 import { moduleExtensions } from "../load/tool-entries.ts";
 import type { HandlerPick, LoadedTools, RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
-import type { IsolationTier } from "./child-frames.ts";
-import { openProcess, openWorker } from "./child-transport.ts";
+import { type ChildListener, type ChildPlace, type ChildTransport, type OpenChild, openProcess, openWorker } from "./child-transport.ts";
 import { IsolatedSkill } from "./isolated-skill.ts";
-import { limitsOf } from "./skill-limits.ts";
+import type { IsolationTier } from "./isolation-policy.ts";
+import { findProtection, limitsOf } from "./skill-limits.ts";
 
 /**
  * Runs TypeScript and JavaScript of skills in a child: a worker thread or a process for each generation of a skill. The tools are the same
  * as in this process, except that arguments and results are copied as JSON, and that a call that does not stop is ended with its child.
  */
 export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workingDirectory: string): ToolRunner {
-  const start = tier === "worker" ? openWorker : openProcess;
+  const start: OpenChild = tier === "worker" ? openWorker : tier === "strict" ? openStrictly : openProcess;
   const skills = new Map<string, IsolatedSkill>();
   const skillOf = ({ skill: { folder }, generation, permissions }: RunnerTarget): IsolatedSkill => {
     const id = `${folder}#${generation}`;
@@ -41,10 +41,11 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
   };
   return {
     extensions: moduleExtensions,
-    // A child opens files by name, so skills whose signature is required are refused.
-    runsCheckedFiles: false,
+    // A child compares each file with the digests that it is given.
+    runsCheckedFiles: true,
     async load(file, target, scope) {
-      const isolated = use(file, { file, target: plainTarget(target) }, target, scope);
+      const limited = tier === "worker" ? [] : await protectionOfTier(tier, file);
+      const isolated = use(file, { file, ...plainTarget(target) }, target, scope);
       const loaded = readLoaded(await isolated.load());
       const definitions = loaded.tools.map(({ definition, hasHandler, hasPermission }, index) => ({
         ...definition,
@@ -54,12 +55,12 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
       const made = makeTools(definitions as unknown as readonly ToolLike[], file, target, { isDeclared: true });
       const known = new Set(loaded.diagnostics.map(({ code }) => code));
       const others = loaded.offers === 0 ? [] : [offersMissing(file, tier)];
-      const diagnostics = [...loaded.diagnostics, ...made.diagnostics.filter(({ code }) => !known.has(code)), ...others];
+      const diagnostics = [...limited, ...loaded.diagnostics, ...made.diagnostics.filter(({ code }) => !known.has(code)), ...others];
       return { tools: made.tools, files: new Set([file, ...loaded.files]), diagnostics } satisfies LoadedTools;
     },
     handler(file, pick, target, scope) {
       const key = `${file}#${pick.tool}#${pick.export ?? ""}`;
-      return use(key, { file, target: plainTarget(target), pick }, target, scope).handler(0);
+      return use(key, { file, ...plainTarget(target), pick }, target, scope).handler(0);
     },
   };
 }
@@ -67,11 +68,35 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
 interface Loading {
   readonly file: string;
   readonly target: object;
+  /** The digests of the only files that may run. */
+  readonly checked?: object;
   readonly pick?: HandlerPick;
 }
 
-function plainTarget({ skill, generation }: RunnerTarget): object {
-  return { skill: { name: skill.name, folder: skill.folder }, generation };
+function plainTarget({ skill, generation, checked }: RunnerTarget): Pick<Loading, "target" | "checked"> {
+  const target = { skill: { name: skill.name, folder: skill.folder }, generation };
+  return checked === undefined ? { target } : { target, checked: { folder: checked.folder, files: Object.fromEntries(checked.files) } };
+}
+
+/** Starts a child only where the operating system enforces the limits. */
+async function openStrictly(place: ChildPlace, listener: ChildListener): Promise<ChildTransport> {
+  const { state, reason } = await findProtection();
+  if (state !== "enforced") throw new HostError("ISOLATION_NOT_ENFORCED", notEnforced(reason));
+  return openProcess(place, listener);
+}
+
+/** What to say about a machine that does not enforce all limits. @throws HostError `ISOLATION_NOT_ENFORCED` in the strict tier */
+async function protectionOfTier(tier: "process" | "strict", file: string): Promise<readonly Diagnostic[]> {
+  const { state, reason } = await findProtection();
+  if (state === "enforced") return [];
+  if (tier === "strict") throw new HostError("ISOLATION_NOT_ENFORCED", notEnforced(reason));
+  const how = state === "partly" ? "only partly enforced" : "not enforced";
+  const message = `The limits of this skill are ${how} on this machine: ${reason}.`;
+  return [{ severity: "warning", code: "ISOLATION_PARTLY", file, message }];
+}
+
+function notEnforced(reason: string): string {
+  return `Code of this skill does not run, because this machine cannot enforce its limits: ${reason}. Install bubblewrap (Linux), or choose the isolation "process" to run it anyway.`;
 }
 
 /** One file in the child of its skill. */

@@ -4,13 +4,16 @@ import { type DiskCache, openTransformCache } from "../../io/disk-cache.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../../io/module-loader/create-module-loader.ts";
 import { ModuleError } from "../../io/module-loader/module-error.ts";
 import { mapStack } from "../../io/module-loader/source-positions.ts";
+import type { CheckedTree } from "../../io/read-bounded.ts";
 import { createScope, type OwnedScope } from "../../io/scope.ts";
 import type { FileChangeOptions, Tool, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import { normalizeResult, toCallResult } from "../../tools/tool-result.ts";
+import { CheckedFolder } from "../../trust/checked-folder.ts";
+import type { FileDigest } from "../../trust/folder-digests.ts";
 import { pickHandler } from "../handlers/tool-handler.ts";
 import { createModuleRunner } from "../load/stage-tool.ts";
 import { providedModules, registerDisposer } from "../load/tool-module.ts";
-import type { ToolRunner } from "../load/tool-runner.ts";
+import type { RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
 import type { ChildFrame } from "./child-frames.ts";
 
 type Handler = (args: never, invocation: ToolInvocation, context: ToolContext) => unknown;
@@ -40,6 +43,7 @@ class SkillService {
   readonly #runner: ToolRunner;
   readonly #served = new Map<string, Served>();
   readonly #running = new Map<number, Running>();
+  #checked: CheckedFolder | undefined;
   #lastAsk = 0;
   #lastWork = 0;
 
@@ -91,10 +95,14 @@ class SkillService {
   }
 
   async #load(key: string, frame: ChildFrame): Promise<object> {
-    const { file, target, pick } = frame as { file: string; target: never; pick?: { tool: string; export?: string } };
+    const { file, target, pick } = frame as { file: string; target: object; pick?: { tool: string; export?: string } };
+    const checked = this.#checkedTree(frame["checked"]);
     const scope = createScope();
     try {
-      const served = pick === undefined ? await this.#loadDefinitions(file, target, scope) : await this.#loadHandler(file, pick, scope);
+      const served =
+        pick === undefined
+          ? await this.#loadDefinitions(file, { ...target, checked } as RunnerTarget, scope)
+          : await this.#loadHandler(file, pick, { scope, checked });
       this.#served.set(key, served);
       return served.answer;
     } catch (error) {
@@ -103,7 +111,15 @@ class SkillService {
     }
   }
 
-  async #loadDefinitions(file: string, target: never, scope: OwnedScope): Promise<Served> {
+  /** One tree for all files: the loader keeps what it has loaded by tree. The host has checked the signature. */
+  #checkedTree(plain: unknown): CheckedTree | undefined {
+    if (!isRecord(plain)) return undefined;
+    const files = new Map(Object.entries(plain["files"] as Record<string, FileDigest>));
+    this.#checked ??= new CheckedFolder(String(plain["folder"]), { files, now: Date.now });
+    return this.#checked;
+  }
+
+  async #loadDefinitions(file: string, target: RunnerTarget, scope: OwnedScope): Promise<Served> {
     const {
       tools,
       files,
@@ -121,8 +137,12 @@ class SkillService {
     return { scope, tools, answer: { tools: described, files: [...files], diagnostics, offers } };
   }
 
-  async #loadHandler(file: string, pick: { tool: string; export?: string }, scope: OwnedScope): Promise<Served> {
-    const { exports, files } = await this.#loader.load(file, scope);
+  async #loadHandler(
+    file: string,
+    pick: { tool: string; export?: string },
+    { scope, checked }: { readonly scope: OwnedScope; readonly checked: CheckedTree | undefined },
+  ): Promise<Served> {
+    const { exports, files } = await this.#loader.load(file, scope, checked);
     registerDisposer(exports["dispose"], scope);
     const handler = pickHandler(exports, pick.tool, pick.export, file) as Handler;
     return { scope, tools: [], handler, answer: { files: [...files] } };

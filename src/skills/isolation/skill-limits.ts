@@ -41,8 +41,8 @@ function resolvePath(path: string, { folder, workingDirectory }: LimitPlace): st
 }
 
 function createFolder(path: string): string {
-  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
   try {
+    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
     mkdirSync(path, { recursive: true });
     return path;
   } catch (error) {

@@ -11,7 +11,7 @@ import { isBelowNodeModules } from "../../trust/installed-packages.ts";
 import type { Pins } from "../../trust/pins/pins.ts";
 import type { Admission, SkillTrust, TrustState } from "../../trust/skill-trust.ts";
 import { sourceIdentity } from "../../trust/source-identity.ts";
-import { scopeOfFolder } from "../../trust/trust-policy.ts";
+import { type SkillScope, scopeOfFolder } from "../../trust/trust-policy.ts";
 import { assembleSkillOffers } from "../prompts/skill-prompts.ts";
 import type { FolderListing } from "../store/folder-listing.ts";
 import { createSkill } from "./create-skill.ts";
@@ -163,16 +163,18 @@ async function stageSkill(
     comparable.tree === tree &&
     canonicalJson(comparable.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
   const kept = isSameSource ? comparable.units.filter((unit) => isUntouched(unit, changed)) : [];
+  const standing = standingOf(real, admission);
   const target = {
     skill: { name: text.name, folder, identity },
     generation,
     onResourcesChanged: () => options.onResourcesChanged?.(),
     checked: tree,
     permissions,
+    scope: standing.scope,
   };
   const staging = { ...context, target, permissions };
   const isTextOnly = listed.entries.length === 0;
-  const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, { ...staging, standing: standingOf(real, admission) });
+  const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, { ...staging, standing });
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
   const uses = usesByTool(units);
@@ -242,9 +244,18 @@ function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly st
 
 /** Without a policy signatures are not checked, so none counts. */
 function standingOf(real: string, admission: Admission | undefined): SkillStanding {
+  return { scope: originOf(real), isSigned: signerOf(admission) !== undefined };
+}
+
+function originOf(real: string): SkillScope | undefined {
   const scope = scopeOfFolder(real);
   // Packages of other package managers than npm are not the project's own work either.
-  return { scope: scope === "project" && isBelowNodeModules(real) ? "package" : scope, isSigned: signerOf(admission) !== undefined };
+  return scope === "project" && isBelowNodeModules(real) ? "package" : scope;
+}
+
+/** The origin of a skill's folder. Undefined: a skill of skillhost itself. */
+export function scopeOfSkill(folder: string): SkillScope | undefined {
+  return originOf(realPathOf(folder));
 }
 
 function realPathOf(folder: string): string {

@@ -7,11 +7,14 @@ import type { Prompt } from "../../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../../tools/resource.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { ResourceSet } from "../../tools/tool-source.ts";
+import type { SkillScope } from "../../trust/trust-policy.ts";
 
 /** The target of a load: the origin of the tools, and the generation of the skill. */
 export interface RunnerTarget {
   readonly skill: { readonly name: string; readonly folder: string; readonly identity?: string };
   readonly generation: number;
+  /** The origin of the skill's folder. Absent: a skill of skillhost itself, or an origin that is not known. */
+  readonly scope?: SkillScope | undefined;
   /** What the skill declares in `permissions` of its manifest. */
   readonly permissions?: SkillPermissions | undefined;
   /** Must be called when one of the `resourceLists` changes. */
@@ -41,8 +44,8 @@ export interface ToolRunner {
   /** Whether it runs only `target.checked`. Other runners get no files of skills whose signature is required. */
   readonly runsCheckedFiles?: boolean | undefined;
   load(file: string, target: RunnerTarget, scope: Scope): Promise<LoadedTools>;
-  /** The handler of a tool JSON in one of these files. Absent: the host runs such a module itself. @internal */
-  handler?(file: string, pick: HandlerPick, target: RunnerTarget, scope: Scope): ToolHandler<unknown>;
+  /** The handler of a tool JSON in one of these files. Absent or undefined: the host runs such a module itself. @internal */
+  handler?(file: string, pick: HandlerPick, target: RunnerTarget, scope: Scope): ToolHandler<unknown> | undefined;
 }
 
 /** Which export of a module handles a tool that JSON defines. */

@@ -1,0 +1,32 @@
+import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
+import { createModuleRunner } from "../load/stage-tool.ts";
+import { moduleExtensions } from "../load/tool-entries.ts";
+import type { RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
+import { createIsolatedRunner } from "./isolated-runner.ts";
+import { type Isolation, type IsolationTier, tierFor } from "./isolation-policy.ts";
+
+interface SkillRunnerOptions {
+  readonly isolation: Isolation;
+  /** The working directory of the host. */
+  readonly workingDirectory: string;
+}
+
+/** Runs TypeScript and JavaScript of skills, each where the policy says. */
+export function createSkillRunner(loader: ModuleLoader, { isolation, workingDirectory }: SkillRunnerOptions): ToolRunner {
+  const inProcess = createModuleRunner(loader);
+  if (isolation === "off") return inProcess;
+  const isolated = new Map<IsolationTier, ToolRunner>();
+  const runnerOf = ({ scope }: RunnerTarget): ToolRunner => {
+    const tier = tierFor(isolation, scope);
+    if (tier === "off") return inProcess;
+    const runner = isolated.get(tier) ?? createIsolatedRunner(tier, workingDirectory);
+    isolated.set(tier, runner);
+    return runner;
+  };
+  return {
+    extensions: moduleExtensions,
+    runsCheckedFiles: true,
+    load: (file, target, scope) => runnerOf(target).load(file, target, scope),
+    handler: (file, pick, target, scope) => runnerOf(target).handler?.(file, pick, target, scope),
+  };
+}

@@ -1,0 +1,144 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type * as Skillhost from "skillhost";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { silentLogger } from "../../src/base/logger.ts";
+import { findSandbox } from "../../src/io/process/enclose-process.ts";
+import { buildPackage } from "../built-package.ts";
+import { patience } from "../slowness.ts";
+import { makeKey, resign } from "../trust/signatures/signing-kit.ts";
+import { type Files, put, putAll, skillMd, tempFolder } from "./kit.ts";
+
+const { createHost } = (await import(
+  /* @vite-ignore */ pathToFileURL(join(buildPackage().folder, "dist/index.js")).href
+)) as typeof Skillhost;
+const sandbox = await findSandbox();
+
+const options = `{ skipPermission: true, parameters: { type: "object", properties: { path: { type: "string" }, name: { type: "string" } } } } as const`;
+const module = `import { defineTool } from "skillhost";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+const options = ${options};
+const attempt = (run: () => unknown) => { try { return String(run() ?? "done"); } catch (error: any) { return "failed: " + (error.code ?? error.message); } };
+export const reads = defineTool("reads", { ...options, description: "Reads.", handler: ({ path }: any) => attempt(() => readFileSync(path, "utf8")) });
+export const writes = defineTool("writes", { ...options, description: "Writes.", handler: ({ path }: any) => attempt(() => writeFileSync(path, "written")) });
+export const runs = defineTool("runs", { ...options, description: "Runs.", handler: ({ name }: any) => attempt(() => execFileSync(name, ["a b"], { encoding: "utf8" })) });
+export const calls = defineTool("calls", { ...options, description: "Calls.", handler: async ({ name }: any, _invocation: any, context: any) => (await context.callTool(name, { path: "x" })).resultType });
+export const temporary = defineTool("temporary", { ...options, description: "Writes a temporary file.", handler: () => attempt(() => { const file = process.env.TMPDIR + "/t"; writeFileSync(file, "t"); return readFileSync(file, "utf8") + process.env.HOME }) });
+`;
+
+function skill(permissions: object | undefined): Files {
+  return {
+    "SKILL.md": skillMd("s"),
+    "skill.json": JSON.stringify({ name: "s", version: "1.0.0", description: "A skill for the test.", permissions }),
+    "tools/all.ts": module,
+  };
+}
+
+async function open(directory: string, given: Skillhost.HostOptions) {
+  const host = await createHost({
+    skillDirectories: [directory],
+    watch: false,
+    logger: silentLogger,
+    trust: { folders: true },
+    sessionsDirectory: tempFolder(),
+    ...given,
+  });
+  onTestFinished(() => host.close());
+  return { host, call: async (name: string, args: object = {}) => (await host.callTool(name, args)).text };
+}
+
+const codes = (host: Skillhost.Host): readonly string[] =>
+  host.diagnostics.filter(({ severity }) => severity !== "info").map(({ code }) => code);
+
+describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
+  test("opens files, folders, programs and tools, and only these", { timeout: patience(60_000) }, async () => {
+    const root = tempFolder({ "shared/data.txt": "shared", "other.txt": "other" });
+    const workingDirectory = tempFolder();
+    const permissions = { read: ["../../shared"], write: ["{workingDirectory}/out"], programs: ["echo"], tools: ["re*"] };
+    putAll(join(root, "skills/s"), skill(permissions));
+    const { host, call } = await open(join(root, "skills"), { isolation: "strict", workingDirectory });
+    expect(codes(host)).toEqual([]);
+    expect(host.skills[0]).toMatchObject({ isolation: "strict", permissions });
+    expect(await call("reads", { path: join(root, "shared/data.txt") })).toBe("shared");
+    expect(await call("writes", { path: join(root, "shared/data.txt") })).toBe("failed: EROFS");
+    expect(await call("reads", { path: join(root, "other.txt") })).toBe("failed: ENOENT");
+    expect(await call("writes", { path: join(workingDirectory, "out/new.txt") })).toBe("done");
+    expect(readFileSync(join(workingDirectory, "out/new.txt"), "utf8")).toBe("written");
+    expect(await call("writes", { path: join(workingDirectory, "new.txt") })).toMatch(/^failed: E/);
+    expect(existsSync(join(workingDirectory, "new.txt"))).toBe(false);
+    expect(await call("runs", { name: "echo" })).toBe("a b\n");
+    expect(await call("runs", { name: "cat" })).toBe("failed: ENOENT");
+    expect(await call("calls", { name: "reads" })).toBe("success");
+    expect((await host.callTool("calls", { name: "writes" })).error).toContain('does not declare that it calls the tool "writes"');
+    expect(await call("temporary")).toBe("t/tmp");
+  });
+
+  test("that changes applies to the next generation", { timeout: patience(60_000) }, async () => {
+    const root = tempFolder({ "data.txt": "data" });
+    putAll(join(root, "skills/s"), skill(undefined));
+    const { host, call } = await open(join(root, "skills"), { isolation: "process" });
+    expect(await call("reads", { path: join(root, "data.txt") })).toBe("failed: ENOENT");
+    put(join(root, "skills/s/skill.json"), String(skill({ read: ["../../data.txt"] })["skill.json"]));
+    await host.reload();
+    expect(await call("reads", { path: join(root, "data.txt") })).toBe("data");
+  });
+
+  test("of a folder that cannot be created fails the call, with the reason", { timeout: patience(60_000) }, async () => {
+    const root = tempFolder({ "file.txt": "a file" });
+    putAll(join(root, "skills/s"), skill({ write: ["../../file.txt/folder"] }));
+    const { host } = await open(join(root, "skills"), { isolation: "process" });
+    const fault = host.diagnostics.find(({ severity }) => severity === "error");
+    expect(fault).toMatchObject({ code: "ISOLATION_PATH", message: expect.stringContaining("cannot be created") });
+  });
+});
+
+describe("the tier of a skill", () => {
+  test("depends on its origin", { timeout: patience(60_000) }, async () => {
+    const root = tempFolder({ "package-lock.json": '{ "packages": { "node_modules/s": { "version": "1.0.0" } } }' });
+    putAll(join(root, "node_modules/s"), skill(undefined));
+    const asPackage = await open(join(root, "node_modules"), { isolation: "auto" });
+    expect(asPackage.host.skills[0]).toMatchObject({ isolation: "strict" });
+    expect(codes(asPackage.host).filter((code) => code !== "TOOL_ALWAYS_ASKED")).toEqual(
+      sandbox.kind === "system" ? [] : ["ISOLATION_NOT_ENFORCED"],
+    );
+    const own = tempFolder();
+    putAll(join(own, "s"), skill(undefined));
+    expect((await open(own, { isolation: "auto" })).host.skills[0]).not.toHaveProperty("isolation");
+    expect((await open(own, { isolation: { project: "worker" } })).host.skills[0]).toMatchObject({ isolation: "worker" });
+  });
+
+  test.each([
+    [{ isolation: "full" }, "isolation"],
+    [{ isolation: { packages: "strict" } }, "packages"],
+    [{ isolation: { package: "auto" } }, "isolation.package"],
+  ])("that is not valid is refused: %j", async (given, named) => {
+    await expect(createHost(given as Skillhost.HostOptions)).rejects.toMatchObject({
+      code: "HOST_OPTIONS",
+      message: expect.stringContaining(named),
+    });
+  });
+});
+
+describe.each(["worker", "process"] as const)("a signed skill in a %s", (isolation) => {
+  test("runs exactly the signed files", { timeout: patience(60_000) }, async () => {
+    const key = makeKey();
+    const root = tempFolder();
+    const folder = join(root, "s");
+    putAll(folder, { ...skill(undefined), "tools/_late.ts": "export const late = 1;" });
+    put(
+      join(folder, "tools/late.ts"),
+      `import { defineTool } from "skillhost";
+export default defineTool("late", { skipPermission: true, description: "Imports.", handler: async () => String((await import("./_late.ts")).late) });`,
+    );
+    await resign(folder, key, { skill: "s", version: "1.0.0" });
+    const trust = { folders: true as const, keys: [key.text], policy: "require" as const };
+    const { host, call } = await open(root, { isolation, trust });
+    expect(codes(host)).toEqual([]);
+    expect(await call("reads", { path: "/dev/null/x" })).toMatch(/^failed/);
+    put(join(folder, "tools/_late.ts"), "export const late = 2;");
+    const late = await host.callTool("late", {});
+    expect([late.ok, late.error]).toEqual([false, expect.stringContaining("has changed since the skill was signed")]);
+  });
+});
