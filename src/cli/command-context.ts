@@ -52,7 +52,7 @@ export interface ConfiguredOptions {
   readonly disabledSkills?: readonly string[];
   readonly conflicts?: unknown;
   readonly importTimeout?: number;
-  readonly isolation?: unknown;
+  readonly isolation?: Isolation;
   readonly watchBackend?: string;
   readonly sessionsDirectory?: string;
   readonly workingDirectory?: string;

@@ -11,6 +11,7 @@ import { createFieldReader, describe, type FieldReader, type JsonComplain } from
 import { maxJsonBytes } from "../formats/text/limits.ts";
 import { isReallyInside } from "../io/confine-path.ts";
 import { readTextFile } from "../io/read-bounded.ts";
+import { type Isolation, readIsolation } from "../skills/isolation/isolation-policy.ts";
 import { locationOf } from "../trust/trust-file.ts";
 import { CliError } from "./cli-error.ts";
 import type { ConfiguredOptions } from "./command-context.ts";
@@ -61,7 +62,7 @@ function readConfig(value: unknown, folder: string, complain: JsonComplain): Con
     disabledSkills: texts(fields, "disabledSkills", complain),
     conflicts: fields.raw("conflicts"),
     importTimeout: positive(fields, "importTimeout"),
-    isolation: fields.raw("isolation"),
+    isolation: isolation(fields),
     watchBackend: fields.oneOf("watchBackend", ["auto", "directory", "chokidar"]),
     sessionsDirectory: path("sessionsDirectory"),
     workingDirectory: path("workingDirectory"),
@@ -71,6 +72,15 @@ function readConfig(value: unknown, folder: string, complain: JsonComplain): Con
     logFile: path("logFile"),
   };
   return Object.fromEntries(Object.entries(all).filter(([, field]) => field !== undefined));
+}
+
+function isolation(fields: FieldReader): Isolation | undefined {
+  if (!fields.has("isolation")) return undefined;
+  try {
+    return readIsolation(fields.raw("isolation"), "isolation");
+  } catch (error) {
+    return fields.wrong("isolation", errorMessage(error));
+  }
 }
 
 function texts(fields: FieldReader, key: string, complain: JsonComplain): readonly string[] | undefined {

@@ -57,7 +57,10 @@ const cases: Readonly<Record<string, { readonly good: readonly unknown[]; readon
   watchBackend: { good: ["auto", "directory", "chokidar"], bad: ["poll", 1, null] },
   workingDirectory: { good: ["."], bad: [1, [], null, {}] },
   sessionsDirectory: { good: ["sessions"], bad: [1, [], null, {}] },
-  isolation: { good: ["off", "worker", "process"], bad: ["strict", true, 5] },
+  isolation: {
+    good: ["auto", "off", "process", "strict", { package: "strict", user: "worker" }],
+    bad: ["full", { package: "auto" }, { other: "off" }, 5],
+  },
   logLevel: { good: ["error", "warning", "info", "debug"], bad: ["trace", 1, null] },
   logFile: { good: ["log.txt"], bad: [1, [], null, {}] },
 };

@@ -208,7 +208,13 @@ async function eventually(holds: () => boolean): Promise<boolean> {
 }
 
 describe("doctor checks the machine", () => {
-  const fine = { nodeVersion: "22.12.0", watchLimit: 8192, folders: 100, confinement: "enforced (bubblewrap 0.8.0)", isolation: "enforced (bubblewrap 0.8.0)" };
+  const fine = {
+    nodeVersion: "22.12.0",
+    watchLimit: 8192,
+    folders: 100,
+    confinement: "enforced (bubblewrap 0.8.0)",
+    isolation: "enforced (bubblewrap 0.8.0)",
+  };
 
   test("the version of Node.js must match package.json", () => {
     const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));

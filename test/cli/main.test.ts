@@ -25,7 +25,7 @@ test("--help lists the commands", async () => {
       --quiet                print only the answer and errors
       --no-color             print without colours
       --isolation <tier>     where code of skills runs (default: off) (choices:
-                             "off", "worker", "process")
+                             "auto", "off", "worker", "process", "strict")
       --log-level <level>    log level (default: error) (choices: "error",
                              "warning", "info", "debug")
       --log-file <file>      append the log to a file (default: stderr)
@@ -155,8 +155,8 @@ test("the help of a command shows its usage and the global options", async () =>
       --json               print only JSON to stdout
       --quiet              print only the answer and errors
       --no-color           print without colours
-      --isolation <tier>   where code of skills runs (default: off) (choices: "off",
-                           "worker", "process")
+      --isolation <tier>   where code of skills runs (default: off) (choices:
+                           "auto", "off", "worker", "process", "strict")
       --log-level <level>  log level (default: error) (choices: "error", "warning",
                            "info", "debug")
       --log-file <file>    append the log to a file (default: stderr)

@@ -22,8 +22,8 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 
 const options = { skipPermission: true, parameters: { type: "object", properties: { url: { type: "string" }, port: { type: "number" } } } } as const;
-const told = (error: any) => "failed: " + (error?.cause?.message ?? error?.message);
-export const fetches = defineTool("fetches", { ...options, handler: async ({ url }: any) => fetch(url).then((r) => r.text(), told) });
+const failure = (error: any) => "failed: " + (error?.cause?.message ?? error?.message);
+export const fetches = defineTool("fetches", { ...options, handler: async ({ url }: any) => fetch(url).then((r) => r.text(), failure) });
 export const posts = defineTool("posts", {
   ...options,
   handler: async ({ url }: any) => {
