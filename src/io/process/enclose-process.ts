@@ -131,7 +131,7 @@ function realPathOf(path: string): string | undefined {
 }
 
 /** Outer folders first, without what lies in one of them and needs no mount of its own. */
-export function withoutNested(paths: readonly string[]): readonly string[] {
+function withoutNested(paths: readonly string[]): readonly string[] {
   const kept: string[] = [];
   for (const path of [...new Set(paths)].sort(byLength)) {
     const outer = kept.find((each) => path.startsWith(each.endsWith(sep) ? each : each + sep));

@@ -96,7 +96,7 @@ export class NetworkGate {
 }
 
 /** A connection that is not made. */
-export class ConnectionRefused extends Error {
+class ConnectionRefused extends Error {
   override readonly name = "ConnectionRefused";
   readonly code = "EACCES";
 }

@@ -82,7 +82,7 @@ export interface Protection {
 }
 
 /** Describes what a sandbox promises. */
-export function protectionOf(sandbox: Sandbox): Protection {
+function protectionOf(sandbox: Sandbox): Protection {
   if (sandbox.kind === "system") return { state: "enforced", reason: sandbox.by };
   if (sandbox.kind === "none") return { state: "not-enforced", reason: sandbox.why };
   const open = "the network, native code, links and signals to other processes are not limited";
