@@ -81,7 +81,7 @@ export async function openProcess(place: ChildPlace, listener: ChildListener): P
   return openEnclosed(place, listener, place.limits === undefined ? { kind: "none", why: "it has no limits" } : await findSandbox());
 }
 
-/** Like `openProcess`, in this sandbox. */
+/** Like `openProcess`, in this sandbox: tests try the weaker ones. @internal */
 export async function openEnclosed(place: ChildPlace, listener: ChildListener, sandbox: Sandbox): Promise<ChildTransport> {
   const resources = createResources(place, sandbox);
   const spawned = await spawnProcess({ ...launchOf(place, sandbox, resources), cwd: place.folder });
