@@ -23,6 +23,7 @@ export const starting: string[] = [
   "test/advice/check-python.test.ts",
   "test/skills/escapes.test.ts",
   "test/skills/isolated-limits.test.ts",
+  "test/skills/isolated-offers.test.ts",
   "test/skills/isolated-network.test.ts",
   "test/skills/isolation.test.ts",
   "test/cli/{completion,connect,hostile-checkout,init,open-files,process,terminal}.test.ts",

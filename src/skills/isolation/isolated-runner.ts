@@ -6,12 +6,15 @@ import { isRecord } from "../../base/json.ts";
 import type { Scope } from "../../io/scope.ts";
 import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../../tools/tool.ts";
-import { makeTools } from "../load/stage-tool.ts";
+import { makeOffers, makeTools } from "../load/stage-tool.ts";
 import { moduleExtensions } from "../load/tool-entries.ts";
 import type { HandlerPick, LoadedTools, RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
+import type { ChildFrame } from "./child-frames.ts";
 import { type ChildListener, type ChildPlace, type ChildTransport, type OpenChild, openProcess, openWorker } from "./child-transport.ts";
+import { type ChangeListener, defineOffers, type OffersChild } from "./isolated-offers.ts";
 import { IsolatedSkill } from "./isolated-skill.ts";
 import type { IsolationTier } from "./isolation-policy.ts";
+import type { ChildRequestOptions } from "./skill-channel.ts";
 import { findProtection, limitsOf } from "./skill-limits.ts";
 
 /**
@@ -54,9 +57,11 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
       }));
       const made = makeTools(definitions as unknown as readonly ToolLike[], file, target, { isDeclared: true });
       const known = new Set(loaded.diagnostics.map(({ code }) => code));
-      const others = loaded.offers === 0 ? [] : [offersMissing(file, tier)];
-      const diagnostics = [...limited, ...loaded.diagnostics, ...made.diagnostics.filter(({ code }) => !known.has(code)), ...others];
-      return { tools: made.tools, files: new Set([file, ...loaded.files]), diagnostics } satisfies LoadedTools;
+      const defined = defineOffers(loaded.offers, isolated, file);
+      const offered = await makeOffers(defined, file, target, scope);
+      const ofTools = made.diagnostics.filter(({ code }) => !known.has(code));
+      const diagnostics = [...limited, ...loaded.diagnostics, ...ofTools, ...defined.diagnostics, ...offered.diagnostics];
+      return { ...offered, tools: made.tools, files: new Set([file, ...loaded.files]), diagnostics } satisfies LoadedTools;
     },
     handler(file, pick, target, scope) {
       const key = `${file}#${pick.tool}#${pick.export ?? ""}`;
@@ -100,7 +105,7 @@ function notEnforced(reason: string): string {
 }
 
 /** One file in the child of its skill. */
-class IsolatedFile {
+class IsolatedFile implements OffersChild {
   readonly #skill: IsolatedSkill;
   readonly #key: string;
   readonly #request: Loading;
@@ -149,6 +154,20 @@ class IsolatedFile {
     };
   }
 
+  /** A request about a prompt or a resource of the file. */
+  async request(kind: string, data: ChildFrame, options: ChildRequestOptions): Promise<unknown> {
+    await this.load();
+    return this.#skill.request(kind, { ...data, key: this.#key }, options);
+  }
+
+  listen(listener: ChangeListener): number {
+    return this.#skill.listen(listener);
+  }
+
+  forget(listener: number): void {
+    this.#skill.forget(listener);
+  }
+
   async end(): Promise<void> {
     if (this.#isLoading) await this.#skill.interrupt("a module did not finish loading");
     await this.#skill.release(this.#key);
@@ -159,8 +178,8 @@ interface LoadedInChild {
   readonly tools: readonly { readonly definition: object; readonly hasHandler: boolean; readonly hasPermission: boolean }[];
   readonly files: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
-  /** The number of prompts and resources. */
-  readonly offers: number;
+  /** The prompts and resources, not checked. */
+  readonly offers: unknown;
 }
 
 const maxListed = 10_000;
@@ -175,7 +194,7 @@ function readLoaded(value: unknown): LoadedInChild {
     }),
     files: list(files).filter((file): file is string => typeof file === "string" && isAbsolute(file)),
     diagnostics: list(diagnostics).flatMap(readDiagnostic),
-    offers: typeof offers === "number" ? offers : 0,
+    offers,
   };
 }
 
@@ -189,9 +208,4 @@ function readDiagnostic(value: unknown): Diagnostic[] {
   if (severity !== "error" && severity !== "warning" && severity !== "info") return [];
   if (typeof code !== "string" || !/^[A-Z][A-Z_]{2,60}$/.test(code) || typeof message !== "string") return [];
   return [{ severity, code, message: message.slice(0, 5_000), ...(typeof file === "string" && { file }) }];
-}
-
-function offersMissing(file: string, tier: string): Diagnostic {
-  const message = `The prompts and resources of this module are not available, because the skill runs isolated (${tier}). Only tools are. Run it with "isolation": "off" to use them.`;
-  return { severity: "warning", code: "ISOLATION_TOOLS_ONLY", file, message };
 }

@@ -1,7 +1,8 @@
 import { waitFor } from "../../base/wait.ts";
 import type { ChildFrame } from "./child-frames.ts";
 import type { ChildPlace, OpenChild } from "./child-transport.ts";
-import { ChildEnded, type ChildRequestOptions, SkillChannel } from "./skill-channel.ts";
+import type { ChangeListener } from "./isolated-offers.ts";
+import { type ChannelListener, ChildEnded, type ChildRequestOptions, SkillChannel } from "./skill-channel.ts";
 
 /** A disposer of a module may take this long before its child is ended. */
 const disposeMs = 2_000;
@@ -24,10 +25,30 @@ export class IsolatedSkill {
   #ends = 0;
   #pausedUntil = 0;
 
+  readonly #listeners = new Map<number, ChangeListener>();
+  #lastListener = 0;
+  readonly #reports: ChannelListener = {
+    changed: (listener) => this.#listeners.get(listener)?.changed(),
+    ended: () => {
+      // Not when the skill has ended. Each may start another child.
+      if (this.#users > 0) setImmediate(() => [...this.#listeners.values()].forEach((each) => void each.restored()));
+    },
+  };
+
   constructor(start: OpenChild, place: ChildPlace, onEmpty: () => void) {
     this.#start = start;
     this.#place = place;
     this.#onEmpty = onEmpty;
+  }
+
+  /** Returns the number with which the child reports changes to the listener. */
+  listen(listener: ChangeListener): number {
+    this.#listeners.set(++this.#lastListener, listener);
+    return this.#lastListener;
+  }
+
+  forget(listener: number): void {
+    this.#listeners.delete(listener);
   }
 
   retain(): void {
@@ -106,7 +127,7 @@ export class IsolatedSkill {
     }
     this.#open = undefined;
     this.#prepared = new Map();
-    const opening = SkillChannel.open(this.#start, this.#place).then((channel) => {
+    const opening = SkillChannel.open(this.#start, this.#place, this.#reports).then((channel) => {
       this.#open = channel;
       return channel;
     });

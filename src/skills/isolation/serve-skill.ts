@@ -11,10 +11,11 @@ import { normalizeResult, toCallResult } from "../../tools/tool-result.ts";
 import { CheckedFolder } from "../../trust/checked-folder.ts";
 import type { FileDigest } from "../../trust/folder-digests.ts";
 import { pickHandler } from "../handlers/tool-handler.ts";
-import { createModuleRunner } from "../load/stage-tool.ts";
-import { providedModules, registerDisposer } from "../load/tool-module.ts";
-import type { RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
+import { makeTools } from "../load/stage-tool.ts";
+import { definitionsOfModule, providedModules, registerDisposer } from "../load/tool-module.ts";
+import type { RunnerTarget } from "../load/tool-runner.ts";
 import type { ChildFrame } from "./child-frames.ts";
+import { offerRequests, ServedOffers } from "./served-offers.ts";
 
 type Handler = (args: never, invocation: ToolInvocation, context: ToolContext) => unknown;
 
@@ -23,6 +24,7 @@ interface Served {
   readonly scope: OwnedScope;
   readonly tools: readonly Tool[];
   readonly handler?: Handler;
+  readonly offers?: ServedOffers;
   readonly answer: object;
 }
 
@@ -40,7 +42,6 @@ export function serveSkill(send: (text: string) => void, { caches }: { readonly 
 class SkillService {
   readonly #send: (frame: ChildFrame) => void;
   readonly #loader: OwnedModuleLoader;
-  readonly #runner: ToolRunner;
   readonly #served = new Map<string, Served>();
   readonly #running = new Map<number, Running>();
   #checked: CheckedFolder | undefined;
@@ -50,7 +51,6 @@ class SkillService {
   constructor(send: (frame: ChildFrame) => void, cache: DiskCache | undefined) {
     this.#send = send;
     this.#loader = createModuleLoader({ ...providedModules, cache });
-    this.#runner = createModuleRunner(this.#loader);
   }
 
   receive(frame: ChildFrame): void {
@@ -90,7 +90,7 @@ class SkillService {
       case "permission":
         return this.#permission(id, frame, this.#find(key));
       default:
-        return this.#call(id, frame, this.#find(key));
+        return offerRequests.has(frame["kind"]) ? this.#offer(id, frame, this.#find(key)) : this.#call(id, frame, this.#find(key));
     }
   }
 
@@ -120,21 +120,18 @@ class SkillService {
   }
 
   async #loadDefinitions(file: string, target: RunnerTarget, scope: OwnedScope): Promise<Served> {
-    const {
-      tools,
-      files,
-      diagnostics,
-      prompts = [],
-      resources = [],
-      resourceTemplates = [],
-    } = await this.#runner.load(file, target, scope);
+    const { exports, files } = await this.#loader.load(file, scope, target.checked);
+    const api = { skill: target.skill, signal: scope.signal, onDispose: scope.onDispose };
+    const defined = await definitionsOfModule(exports, file, api, scope);
+    const { tools, ...made } = makeTools(defined.tools, file, target);
+    const offers = new ServedOffers(defined, scope.signal, (listener) => this.#send({ kind: "changed", id: 1, listener }));
     const described = tools.map(({ definition, hasHandler, permission }) => ({
       definition,
       hasHandler,
       hasPermission: permission !== undefined,
     }));
-    const offers = prompts.length + resources.length + resourceTemplates.length;
-    return { scope, tools, answer: { tools: described, files: [...files], diagnostics, offers } };
+    const diagnostics = [...defined.diagnostics, ...made.diagnostics];
+    return { scope, tools, offers, answer: { tools: described, files: [...files], diagnostics, offers: offers.describe() } };
   }
 
   async #loadHandler(
@@ -180,6 +177,11 @@ class SkillService {
     const tool = tools[Number(frame["index"])]!;
     const context = this.#context(id, frame["invocation"])(frame["args"]);
     return tool.permission?.(frame["args"], context) ?? null;
+  }
+
+  #offer(id: number, frame: ChildFrame, { offers }: Served): unknown {
+    const { ask, invocation } = this.#context(id, { context: frame["context"] })(undefined);
+    return offers?.run(frame, { signal: invocation.signal, services: invocation.services, context: invocation.context, ask });
   }
 
   #context(id: number, plain: unknown): (args: unknown) => ToolContext {

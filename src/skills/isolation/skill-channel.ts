@@ -19,6 +19,8 @@ interface Pending {
 }
 
 export interface ChildRequestOptions {
+  /** Added to the request. */
+  readonly data?: ChildFrame | undefined;
   readonly context?: ToolContext | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -30,6 +32,7 @@ export interface ChildRequestOptions {
 export class SkillChannel {
   /** Tools that its code may call. Absent: all. */
   readonly #tools: readonly string[] | undefined;
+  readonly #listener: ChannelListener;
   readonly #pending = new Map<number, Pending>();
   readonly #background = new Map<number, () => void>();
   #transport: ChildTransport | undefined;
@@ -40,8 +43,8 @@ export class SkillChannel {
   #killed: Promise<void> | undefined;
 
   /** Rejects when the child cannot be started. */
-  static async open(start: OpenChild, place: ChildPlace): Promise<SkillChannel> {
-    const channel = new SkillChannel(place.limits?.tools);
+  static async open(start: OpenChild, place: ChildPlace, listener: ChannelListener = noListener): Promise<SkillChannel> {
+    const channel = new SkillChannel(place.limits?.tools, listener);
     channel.#transport = await start(place, {
       received: (text) => channel.#receive(text),
       ended: (reason) => channel.#ended(reason),
@@ -49,8 +52,9 @@ export class SkillChannel {
     return channel;
   }
 
-  private constructor(tools: readonly string[] | undefined) {
+  private constructor(tools: readonly string[] | undefined, listener: ChannelListener) {
     this.#tools = tools;
+    this.#listener = listener;
   }
 
   get isOpen(): boolean {
@@ -58,14 +62,14 @@ export class SkillChannel {
   }
 
   /** Sends a request and settles with its answer; rejects with the error of the child's code, or with the reason that the child ended. */
-  request(kind: string, data: ChildFrame, { context, signal }: ChildRequestOptions = {}): Promise<unknown> {
+  request(kind: string, data: ChildFrame, { context, signal, data: more }: ChildRequestOptions = {}): Promise<unknown> {
     if (!this.isOpen) return Promise.reject(new Error(`The code of this skill is not running: ${this.#end ?? this.#reason}.`));
     const id = ++this.#lastId;
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#pending.set(id, { context, settle: resolve, fail: reject, messages: 0 });
     });
     try {
-      this.#send({ ...data, kind, id });
+      this.#send({ ...data, ...more, kind, id });
     } catch (error) {
       this.#pending.delete(id);
       return Promise.reject(new Error(`The arguments cannot be sent to an isolated skill: ${errorMessage(error)}`));
@@ -106,6 +110,10 @@ export class SkillChannel {
     const id = frame?.["id"];
     if (frame === undefined || typeof id !== "number" || !Number.isInteger(id) || id < 1 || id > this.#lastId) {
       void this.kill("it sent a message that does not belong to any call");
+      return;
+    }
+    if (frame["kind"] === "changed") {
+      this.#listener.changed(Number(frame["listener"]));
       return;
     }
     if (frame["kind"] === "settled") {
@@ -188,8 +196,18 @@ export class SkillChannel {
     this.#pending.clear();
     for (const { fail } of pending) fail(new ChildEnded(message));
     for (const settle of [...this.#background.values()]) settle();
+    this.#listener.ended();
   }
 }
+
+/** What a channel reports besides answers. */
+export interface ChannelListener {
+  /** A list or a resource has changed, of the listener with this number, which the child chose. */
+  changed(listener: number): void;
+  ended(): void;
+}
+
+const noListener: ChannelListener = { changed: () => {}, ended: () => {} };
 
 /** The child ended before it answered. */
 export class ChildEnded extends Error {

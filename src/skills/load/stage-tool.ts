@@ -270,7 +270,7 @@ export function createModuleRunner(loader: ModuleLoader): ToolRunner {
 }
 
 /** The prompts and resources of a skill file. */
-interface Offered {
+export interface Offered {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly resourceTemplates: readonly ResourceTemplate[];
@@ -284,7 +284,7 @@ interface OfferDefinitions {
 }
 
 /** Creates prompts and resources from the definitions of a skill file, and asks its templates for their lists. */
-async function makeOffers(definitions: OfferDefinitions, file: string, target: RunnerTarget, scope: Scope): Promise<Offered> {
+export async function makeOffers(definitions: OfferDefinitions, file: string, target: RunnerTarget, scope: Scope): Promise<Offered> {
   const { skill } = target;
   const diagnostics: Diagnostic[] = [];
   const origin = { kind: "skill", source: skill.name, file } as const;
