@@ -90,7 +90,7 @@ export class ServedOffers {
     }
   }
 
-  /** Undefined where the resource does not exist, which is no failure of the code. */
+  /** Undefined where the resource does not exist, which is not a failure of the code. */
   async #read(uri: string, resource: Resource | ResourceTemplate | undefined, context: OfferContext): Promise<unknown> {
     try {
       return await resource?.read(uri, context);
