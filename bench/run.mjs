@@ -16,6 +16,7 @@ const names = [
   "inspector",
   "page",
   "blocking",
+  "isolation",
   "assemble",
   "sessions",
   "turns",
