@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
@@ -12,7 +13,7 @@ import { parsePromptFile } from "../../src/formats/skills/prompt-file.ts";
 import { parseSkillDocument } from "../../src/formats/skills/skill-document.ts";
 import { parseSkillManifest } from "../../src/formats/skills/skill-manifest.ts";
 import { parseToolJson } from "../../src/formats/skills/tool-json.ts";
-import { readLogLines } from "../../src/io/log/read-log.ts";
+import { readLogLines, toRecord } from "../../src/io/log/read-log.ts";
 import { LineSplitter } from "../../src/mcp/connection/stdio-transport.ts";
 import { inspectTarball } from "../../src/packages/inspect-tarball.ts";
 import { lockFileName, readLock } from "../../src/packages/lock-file.ts";
@@ -20,14 +21,16 @@ import { hookAnswer } from "../../src/plugin-host/bundles/hooks/hook-answer.ts";
 import { FrameReader } from "../../src/servers/copilot/connection/frames.ts";
 import { FrameSplitter, parseFrame } from "../../src/skills/isolation/child-frames.ts";
 import { parseUriTemplate } from "../../src/tools/define/uri-template.ts";
+import { signatureFileName } from "../../src/trust/folder-digests.ts";
 import { parseSignature } from "../../src/trust/skill-signature.ts";
 import { readTrustFile } from "../../src/trust/trust-file.ts";
 import { fetchSaying, listen } from "../models/models-kit.ts";
 import { apiModel, wireApis } from "../models/wire-apis.ts";
 import { tarball } from "../packages/tar-kit.ts";
 import { rounds, seed } from "../rounds.ts";
-import { tempFolder } from "../skills/kit.ts";
+import { putAll, tempFolder } from "../skills/kit.ts";
 import { patience } from "../slowness.ts";
+import { makeKey, resign } from "../trust/signatures/signing-kit.ts";
 import { mutate, randomFrom } from "./mutate-input.ts";
 
 /** What reads input from outside: it returns, or throws an error of this project. */
@@ -81,6 +84,18 @@ const hookCommand = parseHookConfig(json({ hooks: { PreToolUse: [{ hooks: [{ typ
   file: "/p/hooks.json",
   dialect: "claude",
 }).hooks[0]!;
+
+const key = makeKey();
+const signature = await sampleSignature();
+
+async function sampleSignature(): Promise<Buffer> {
+  const folder = mkdtempSync(join(tmpdir(), "signed-"));
+  putAll(folder, { "SKILL.md": skillText });
+  await resign(folder, key, { skill: "tidy", version: undefined, tools: new Map() });
+  const bytes = readFileSync(join(folder, signatureFileName));
+  rmSync(folder, { recursive: true });
+  return bytes;
+}
 
 const readers: Readonly<Record<string, Reader>> = {
   "frames with Content-Length": {
@@ -170,8 +185,8 @@ const readers: Readonly<Record<string, Reader>> = {
     read: (input) => parseUriTemplate(text(input)).match("notes://2020/x"),
   },
   signatures: {
-    samples: [json({ payload: "e30=", payloadType: "application/vnd.in-toto+json", signatures: [{ keyid: "a", sig: "AAAA" }] })],
-    read: (input) => parseSignature(text(input)),
+    samples: [signature],
+    read: (input) => parseSignature(text(input)).ok,
   },
   "lock files": {
     samples: [
@@ -191,13 +206,23 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   "trust.json": {
     samples: [
-      json({ folders: [{ path: "/p", identity: "a" }], keys: ["k"], policy: { package: "require" }, packages: { allow: ["@acme/*"] } }),
+      json({
+        folders: [{ path: "/p", identity: "a", trustedAt: "2026-01-01T00:00:00.000Z" }],
+        keys: [{ key: key.text, id: key.publicKey.id }],
+        policy: { package: "require" },
+        packages: ["@acme/*"],
+      }),
     ],
     read: inFile("trust.json", (file) => json(readTrustFile(file)).length),
   },
   "recorded logs": {
     samples: [`${json({ type: "a", id: 1, data: { x: [1] } })}\n${json({ type: "b" })}\n`],
     read: inFile("log.jsonl", async (file) => (await readLogLines(file)).records.length),
+    share: 0.1,
+  },
+  "records of logs": {
+    samples: [json({ type: "a", id: 1, data: { x: [1] } })],
+    read: (input) => Object.keys(toRecord(input) ?? {}).length,
   },
   tarballs: {
     samples: [
@@ -209,7 +234,7 @@ const readers: Readonly<Record<string, Reader>> = {
       ),
     ],
     read: async (input) => (await inspectTarball([gzipSync(input, { level: 1 })])).files,
-    share: 0.2,
+    share: 0.5,
   },
   ...Object.fromEntries(
     wireApis.slice(0, 3).map((api) => [
@@ -266,7 +291,9 @@ test.each(Object.entries(readers))(
         throw new Error(`Changes Object.prototype for ${json(input.toString("base64"))}`);
     };
     const known = failures[name] ?? [];
-    for (const input of [...bytes, ...known.map((each) => Buffer.from(each, "base64"))]) await check(input);
+    for (const sample of bytes) await check(sample);
+    expect(refused, "the samples are valid").toBe(0);
+    for (const each of known) await check(Buffer.from(each, "base64"));
     const inputs = Math.ceil(most * share);
     for (let count = 0; count < inputs; count++) await check(mutate(bytes, random));
     counts.set(name, { inputs, refused });
