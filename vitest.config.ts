@@ -21,6 +21,7 @@ export const realPeers: string[] = [
 /** Tests that `npm run test:programs` runs, since most of their time is that of programs that they start: this package as built, git, Python. */
 export const starting: string[] = [
   "test/advice/check-python.test.ts",
+  "test/scripts/endurance.test.ts",
   "test/skills/escapes.test.ts",
   "test/skills/isolated-limits.test.ts",
   "test/skills/isolated-offers.test.ts",

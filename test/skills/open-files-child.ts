@@ -27,12 +27,20 @@ for (const { handle, text } of edited) {
   writeSync(handle, text.replaceAll("before", "after"), 0);
 }
 await look(() => errors().length >= edited.length);
+// The first call: what checks its arguments is loaded now.
+steps["call"] = { exhausted: await called() };
 steps["exhausted"] = { ...stateOf(host), diagnostics: errors().map(({ code, file, message }) => [code, file, message]) };
 for (const handle of held) closeSync(handle);
 await look(() => errors().length === 0);
 steps["freed"] = { ...stateOf(host), diagnostics: errors() };
+steps["call"] = { ...(steps["call"] as object), freed: await called() };
 await host[Symbol.asyncDispose]();
 process.stdout.write(JSON.stringify(steps));
+
+async function called(): Promise<string> {
+  const { ok, text } = await host.callTool("checked", { n: 1 });
+  return `${ok} ${text}`;
+}
 
 async function look(isDone: () => boolean): Promise<void> {
   if (!isWatching) return host.reload();

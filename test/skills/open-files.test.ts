@@ -14,6 +14,8 @@ test.skipIf(process.platform === "win32").each(["reload", "watch"])(
     const folder = tempFolder({
       "skills/tool/SKILL.md": text("tool", "The tool."),
       "skills/tool/tools/tool.mjs": 'export default { name: "before", description: "A tool.", handler: () => "" };\n',
+      "skills/tool/tools/checked.mjs":
+        'export default { name: "checked", description: "A tool.", skipPermission: true, parameters: { type: "object", properties: { n: { type: "number" } } }, handler: ({ n }) => "number " + n };\n',
       "skills/text/SKILL.md": text("text", "Said before."),
       "skills/untouched/skill.md": text("untouched", "The same."),
       "more/prompt/SKILL.md": text("prompt", "The prompt."),
@@ -22,11 +24,11 @@ test.skipIf(process.platform === "win32").each(["reload", "watch"])(
     const script = 'ulimit -n 300 && exec "$0" "$@"';
     const { stdout, stderr } = spawnSync("sh", ["-c", script, process.execPath, program, folder, mode], { encoding: "utf8" });
     expect(stderr).toBe("");
-    const { started, exhausted, freed } = JSON.parse(stdout);
+    const { started, exhausted, freed, call } = JSON.parse(stdout);
     expect(started.skills).toEqual([
       "prompt active: The prompt., Greet before.",
       "text active: Said before.",
-      "tool active: The tool., before",
+      "tool active: The tool., checked, before",
       expect.stringContaining("untouched active: The same."),
     ]);
     const names = exhausted.skills.map((each: string) => each.replace(", not as its files are", ""));
@@ -36,10 +38,12 @@ test.skipIf(process.platform === "win32").each(["reload", "watch"])(
       expect.arrayContaining(["skills/text", "skills/tool", "more/prompt"].map((each) => expect.stringContaining(each))),
     );
     expect(freed.diagnostics).toEqual([]);
+    expect(call.exhausted).toMatch(/^(?:true number 1|false .*cannot be checked now)/);
+    expect(call.freed).toBe("true number 1");
     expect(freed.skills).toEqual([
       "prompt active: The prompt., Greet after.",
       "text active: Said after.",
-      "tool active: The tool., after",
+      "tool active: The tool., checked, after",
       expect.stringContaining("untouched active: The same."),
     ]);
   },

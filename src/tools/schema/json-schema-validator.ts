@@ -27,6 +27,8 @@ interface CompiledSchema {
   /** The arguments without their optional nulls, if they are valid then; otherwise undefined. */
   readonly omitNulls: (args: unknown) => unknown;
   readonly problem: SchemaProblem | null;
+  /** Whether it refuses because of the machine, such as one without free file descriptors, so that another attempt may succeed. */
+  readonly isPassing?: boolean;
 }
 
 const maxSchemaLength = 1_000_000;
@@ -195,6 +197,8 @@ function refusalOf(error: unknown): string {
 }
 
 function refuseAll(error: unknown): CompiledSchema {
+  // Errors of the system, and of modules that are loaded at the first use, have a code.
+  if (error instanceof Error && "code" in error) return refuseForNow(error);
   const reference = error instanceof UnresolvedReference ? error.reference : undefined;
   const message =
     reference === undefined
@@ -211,6 +215,11 @@ function refuseAll(error: unknown): CompiledSchema {
           message: `"$ref": ${JSON.stringify(reference)} does not exist in this schema, and references are not fetched. Copy the target into "$defs".`,
         };
   return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), omitNulls: () => undefined, problem };
+}
+
+function refuseForNow(error: Error): CompiledSchema {
+  const message = `cannot be checked now, because a file of skillhost could not be read: ${errorMessage(error)}. Try again later`;
+  return { validate: () => ({ ok: false, issues: [{ path: "", message }] }), omitNulls: () => undefined, problem: null, isPassing: true };
 }
 
 interface CompileOptions {
@@ -231,8 +240,10 @@ interface CompileOptions {
 export function compileSchema(schema: JsonSchema, options: CompileOptions = {}): JsonValidator {
   let validate: JsonValidator | undefined;
   return (args) => {
-    validate ??= compileShared(schema, options);
-    return validate(args);
+    if (validate !== undefined) return validate(args);
+    const compiled = compileShared(schema, options);
+    if (compiled.isPassing !== true) ({ validate } = compiled);
+    return compiled.validate(args);
   };
 }
 
@@ -247,15 +258,19 @@ export function nullOmitter(schema: JsonSchema): (args: unknown) => unknown {
 /** Keyed by the hash of the text. Tools keep their validators; this cache helps reloads. */
 const shared = new LruMap<string, CompiledSchema>(256);
 
-function compileShared(schema: JsonSchema, options: CompileOptions): JsonValidator {
+function compileShared(schema: JsonSchema, options: CompileOptions): CompiledSchema {
   const compiled = shareCompiled(textOf(schema), options.untrustedPatterns === true);
   if (compiled.problem !== null) options.onDiagnostic?.({ severity: "error", ...compiled.problem });
-  return compiled.validate;
+  return compiled;
 }
 
 function shareCompiled(text: string, untrustedPatterns: boolean): CompiledSchema {
   const key = `${untrustedPatterns} ${sha256(text)}`;
-  return shared.getOrCreate(key, () => compileSchemaText(text, !untrustedPatterns));
+  const known = shared.get(key);
+  if (known !== undefined) return known;
+  const compiled = compileSchemaText(text, !untrustedPatterns);
+  if (compiled.isPassing !== true) shared.set(key, compiled);
+  return compiled;
 }
 
 function textOf(schema: JsonSchema): string {
