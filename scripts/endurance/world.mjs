@@ -64,7 +64,7 @@ export class World {
     return version;
   }
 
-  /** Saves something that cannot be loaded: the version before must go on answering. */
+  /** Saves something that cannot be loaded: the version before must still answer. */
   break(name) {
     const texts = ["export default defineTool(", "import './missing.ts';", "throw new Error('broken');", "for (const a of [", ""];
     writeFileSync(join(this.folder, name, "tools/answer.ts"), texts[this.#random(texts.length - 1)]);
