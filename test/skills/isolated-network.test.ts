@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcp } from "node:net";
 import { join } from "node:path";
@@ -119,5 +121,32 @@ test.skipIf(sandbox.kind !== "system")(
     await new Promise((done) => closed.close(done));
     const { call } = await openHost(["localhost"]);
     expect(await call("refused", { port })).toBe("ECONNREFUSED");
+  },
+);
+
+test.skipIf(sandbox.kind !== "system")(
+  "a program that ends without closing its host leaves no folders",
+  { timeout: patience(60_000) },
+  () => {
+    const root = tempFolder({
+      "skills/s/SKILL.md": skillMd("s"),
+      "skills/s/skill.json": JSON.stringify({
+        name: "s",
+        version: "1.0.0",
+        description: "Connects.",
+        permissions: { hosts: ["localhost"] },
+      }),
+      "skills/s/tools/all.ts": tools,
+    });
+    const temporary = tempFolder();
+    const program = `import { createHost } from ${JSON.stringify(pathToFileURL(join(buildPackage().folder, "dist/index.js")).href)};
+      import { readdirSync } from "node:fs";
+      const host = await createHost({ skillDirectories: [${JSON.stringify(join(root, "skills"))}], watch: false, isolation: "process", sessionsDirectory: ${JSON.stringify(join(root, "sessions"))} });
+      console.log(host.tools.length, readdirSync(${JSON.stringify(temporary)}).filter((name) => name.startsWith("skillhost-net-")).length);
+      process.exit();`;
+    const env = { ...process.env, TMPDIR: temporary };
+    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env });
+    expect(stdout).toBe("4 1\n");
+    expect(readdirSync(temporary)).toEqual([]);
   },
 );

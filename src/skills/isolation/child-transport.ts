@@ -126,13 +126,29 @@ interface ChildResources {
 }
 
 function createResources({ limits }: ChildPlace, { kind }: Sandbox): ChildResources {
-  if (limits !== undefined && kind === "system") {
-    const gate = limits.hosts.length === 0 ? undefined : new NetworkGate(limits.hosts);
-    return { ...(gate && { gate }), close: () => gate?.close() };
+  if (limits !== undefined && kind === "system" && limits.hosts.length > 0) {
+    const gate = new NetworkGate(limits.hosts);
+    return { gate, close: atExit(() => gate.close()) };
   }
   if (kind !== "node") return { close: () => {} };
   const temporary = mkdtempSync(join(tmpdir(), "skillhost-skill-"));
-  return { temporary, close: () => rmSync(temporary, { recursive: true, force: true }) };
+  return { temporary, close: atExit(() => rmSync(temporary, { recursive: true, force: true })) };
+}
+
+const unclosed = new Set<() => void>();
+
+/** A program may end without closing its host. Returns a function that closes now instead. */
+function atExit(close: () => void): () => void {
+  if (unclosed.size === 0) process.on("exit", closeAll);
+  unclosed.add(close);
+  return () => {
+    if (unclosed.delete(close) && unclosed.size === 0) process.off("exit", closeAll);
+    close();
+  };
+}
+
+function closeAll(): void {
+  for (const close of unclosed) close();
 }
 
 function launchOf({ folder, environment, limits }: ChildPlace, sandbox: Sandbox, { gate, temporary }: ChildResources) {
