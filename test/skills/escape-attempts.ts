@@ -77,6 +77,25 @@ export const attempts: Readonly<Record<string, Attempt>> = {
     kind: "files",
     code: `return fs.readFileSync(a.skill + "/linked/secret.txt")${readsSecret}`,
   },
+  "read through a link named node_modules": {
+    kind: "files",
+    code: `return fs.readFileSync(a.skill + "/node_modules/secret.txt")${readsSecret}`,
+  },
+  "read through a link above the skill named node_modules": {
+    kind: "files",
+    node: true,
+    code: `return fs.readFileSync(path.dirname(a.skill) + "/node_modules/secret.txt")${readsSecret}`,
+  },
+  "read through a link above the skill named package.json": {
+    kind: "files",
+    node: true,
+    code: `return fs.readFileSync(path.dirname(a.skill) + "/package.json")${readsSecret}`,
+  },
+  "read through a link above the skill named tsconfig.base.json": {
+    kind: "files",
+    node: true,
+    code: `return fs.readFileSync(path.dirname(a.skill) + "/tsconfig.base.json")${readsSecret}`,
+  },
   "read through a link made at run time": {
     kind: "files",
     node: true,

@@ -62,6 +62,9 @@ async function createPlace(): Promise<Place> {
   symlinkSync(join(outside, "secret.txt"), join(skill, "link.txt"));
   symlinkSync(outside, join(skill, "linked"));
   symlinkSync(join(outside, "victim.txt"), join(skill, "victim-link"));
+  // Names of files that modules are resolved with.
+  for (const folder of [skill, join(root, "skills")]) symlinkSync(outside, join(folder, "node_modules"));
+  for (const name of ["package.json", "tsconfig.base.json"]) symlinkSync(join(outside, "secret.json"), join(root, "skills", name));
   const fd = openSync(join(outside, "secret.txt"), "r");
   onTestFinished(() => closeSync(fd));
   const http = createHttp((_request, answer) => answer.end("SECRET"));
@@ -174,7 +177,7 @@ test("a process with the permission model of Node.js reaches only what it does n
   vi.stubEnv("ESCAPE_TOKEN", "SECRET");
   onTestFinished(() => void vi.unstubAllEnvs());
   const { skill } = place.targets;
-  const limits = limitsOf(undefined, { folder: skill, workingDirectory: place.root });
+  const limits = () => limitsOf(undefined, { folder: skill, workingDirectory: place.root });
   const channel = await SkillChannel.open((at, listener) => openEnclosed(at, listener, node), { folder: skill, environment: [], limits });
   onTestFinished(() => channel.kill("the test has ended"));
   const file = join(skill, "tools/attempt.ts");

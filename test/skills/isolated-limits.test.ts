@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type * as Skillhost from "skillhost";
@@ -18,11 +18,13 @@ const sandbox = await findSandbox();
 const options = `{ skipPermission: true, parameters: { type: "object", properties: { path: { type: "string" }, name: { type: "string" } } } } as const`;
 const module = `import { defineTool } from "skillhost";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 const options = ${options};
 const attempt = (run: () => unknown) => { try { return String(run() ?? "done"); } catch (error: any) { return "failed: " + (error.code ?? error.message); } };
 export const reads = defineTool("reads", { ...options, description: "Reads.", handler: ({ path }: any) => attempt(() => readFileSync(path, "utf8")) });
 export const writes = defineTool("writes", { ...options, description: "Writes.", handler: ({ path }: any) => attempt(() => writeFileSync(path, "written")) });
+export const links = defineTool("links", { ...options, description: "Links.", handler: ({ path, name }: any) => attempt(() => { rmSync(name, { recursive: true }); symlinkSync(path, name); }) });
+export const exits = defineTool("exits", { ...options, description: "Ends.", handler: () => process.exit(3) });
 export const runs = defineTool("runs", { ...options, description: "Runs.", handler: ({ name }: any) => attempt(() => execFileSync(name, ["a b"], { encoding: "utf8" })) });
 export const calls = defineTool("calls", { ...options, description: "Calls.", handler: async ({ name }: any, _invocation: any, context: any) => (await context.callTool(name, { path: "x" })).resultType });
 export const temporary = defineTool("temporary", { ...options, description: "Writes a temporary file.", handler: () => attempt(() => { const file = process.env.TMPDIR + "/t"; writeFileSync(file, "t"); return readFileSync(file, "utf8") + process.env.HOME }) });
@@ -91,6 +93,38 @@ describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
     const { host } = await open(join(root, "skills"), { isolation: "process" });
     const fault = host.diagnostics.find(({ severity }) => severity === "error");
     expect(fault).toMatchObject({ code: "ISOLATION_PATH", message: expect.stringContaining("cannot be created") });
+  });
+
+  test.each<[string, object]>([
+    ["read", { read: ["./data"] }],
+    ["read in a folder", { read: ["./data/inner/file.txt"] }],
+    ["write", { write: ["./data"] }],
+    ["write, not there yet", { write: ["./data/new"] }],
+    ["write in the working directory", { write: ["{workingDirectory}/data"] }],
+    ["programs", { programs: ["./data/run.sh"] }],
+  ])("that leads through a link of the skill is refused (%s)", { timeout: patience(60_000) }, async (_name, permissions) => {
+    const outside = tempFolder({ "inner/file.txt": "SECRET", "run.sh": "#!/bin/sh" });
+    const root = tempFolder();
+    putAll(join(root, "s"), skill(permissions));
+    const workingDirectory = tempFolder();
+    for (const folder of [join(root, "s"), workingDirectory]) symlinkSync(outside, join(folder, "data"));
+    const { host } = await open(root, { isolation: "process", workingDirectory });
+    const fault = host.diagnostics.find(({ severity }) => severity === "error");
+    expect(fault).toMatchObject({ code: "ISOLATION_PATH", message: expect.stringContaining(`leads through a link to ${outside}`) });
+    expect(host.tools).toEqual([]);
+    expect(existsSync(join(outside, "new"))).toBe(false);
+  });
+
+  test("is compared with the files again when a child takes the place of one that ended", { timeout: patience(60_000) }, async () => {
+    const outside = tempFolder({ "secret.txt": "SECRET" });
+    const root = tempFolder();
+    putAll(join(root, "s"), { ...skill({ write: ["."], read: ["./data"] }), "data/own.txt": "own" });
+    const { host, call } = await open(root, { isolation: "process" });
+    expect(await call("reads", { path: join(root, "s/data/own.txt") })).toBe("own");
+    expect(await call("links", { path: outside, name: join(root, "s/data") })).toBe("done");
+    const ended = await host.callTool("exits", {});
+    const again = await host.callTool("reads", { path: join(root, "s/data/secret.txt") });
+    expect([ended.ok, again.ok, again.error]).toEqual([false, false, expect.stringContaining("leads through a link")]);
   });
 });
 

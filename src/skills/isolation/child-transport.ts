@@ -36,8 +36,10 @@ export interface ChildPlace {
   readonly folder: string;
   /** Variables of the host. */
   readonly environment: readonly string[];
-  /** Absent: the child's code reaches what the user can. */
-  readonly limits?: SkillLimits | undefined;
+  /** Tools that its code may call. Absent: all. */
+  readonly tools?: readonly string[] | undefined;
+  /** What its code may reach, found when the child starts. Absent: what the user can. */
+  readonly limits?: (() => SkillLimits) | undefined;
 }
 
 export type OpenChild = (place: ChildPlace, listener: ChildListener) => Promise<ChildTransport>;
@@ -83,8 +85,9 @@ export async function openProcess(place: ChildPlace, listener: ChildListener): P
 
 /** Like `openProcess`, in this sandbox: tests try the weaker ones. @internal */
 export async function openEnclosed(place: ChildPlace, listener: ChildListener, sandbox: Sandbox): Promise<ChildTransport> {
-  const resources = createResources(place, sandbox);
-  const spawned = await spawnProcess({ ...launchOf(place, sandbox, resources), cwd: place.folder });
+  const limits = place.limits?.();
+  const resources = createResources(limits, sandbox);
+  const spawned = await spawnProcess({ ...launchOf(place, { limits, sandbox, resources }), cwd: place.folder });
   if (spawned.kind !== "spawned") {
     resources.close();
     throw new Error(spawned.message);
@@ -125,7 +128,7 @@ interface ChildResources {
   close(): void;
 }
 
-function createResources({ limits }: ChildPlace, { kind }: Sandbox): ChildResources {
+function createResources(limits: SkillLimits | undefined, { kind }: Sandbox): ChildResources {
   if (limits !== undefined && kind === "system" && limits.hosts.length > 0) {
     const gate = new NetworkGate(limits.hosts);
     return { gate, close: atExit(() => gate.close()) };
@@ -151,7 +154,13 @@ function closeAll(): void {
   for (const close of unclosed) close();
 }
 
-function launchOf({ folder, environment, limits }: ChildPlace, sandbox: Sandbox, { gate, temporary }: ChildResources) {
+interface Enclosing {
+  readonly limits: SkillLimits | undefined;
+  readonly sandbox: Sandbox;
+  readonly resources: ChildResources;
+}
+
+function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resources: { gate, temporary } }: Enclosing) {
   const declared = environment.flatMap((name) => {
     const value = process.env[name];
     return value === undefined || unsafeVariables.test(name) ? [] : [[name, value] as const];

@@ -28,8 +28,10 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
     const id = `${folder}#${generation}`;
     const known = skills.get(id);
     if (known !== undefined) return known;
-    const limits = tier === "worker" ? undefined : limitsOf(permissions, { folder, workingDirectory });
-    const created = new IsolatedSkill(start, { folder, environment: permissions?.env ?? [], limits }, () => {
+    const { env: environment = [], tools = [] } = permissions ?? {};
+    const limits = () => limitsOf(permissions, { folder, workingDirectory });
+    const place = { folder, environment, ...(tier !== "worker" && { tools, limits }) };
+    const created = new IsolatedSkill(start, place, () => {
       if (skills.get(id) === created) skills.delete(id);
     });
     skills.set(id, created);

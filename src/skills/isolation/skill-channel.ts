@@ -44,7 +44,7 @@ export class SkillChannel {
 
   /** Rejects when the child cannot be started. */
   static async open(start: OpenChild, place: ChildPlace, listener: ChannelListener = noListener): Promise<SkillChannel> {
-    const channel = new SkillChannel(place.limits?.tools, listener);
+    const channel = new SkillChannel(place.tools, listener);
     channel.#transport = await start(place, {
       received: (text) => channel.#receive(text),
       ended: (reason) => channel.#ended(reason),

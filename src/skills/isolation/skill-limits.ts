@@ -1,16 +1,15 @@
-import { mkdirSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { packageRoot } from "../../base/package-root.ts";
 import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
+import { realPathOfDeepest } from "../../io/confine-path.ts";
 import { type Enclosure, findSandbox, type Sandbox } from "../../io/process/enclose-process.ts";
 
 /** What the code of a skill may reach, by its manifest. What is not declared is nothing. */
 export interface SkillLimits extends Enclosure {
   readonly hosts: readonly string[];
-  /** Tools that it may call. */
-  readonly tools: readonly string[];
 }
 
 /** Where relative paths of declarations begin. */
@@ -20,24 +19,38 @@ export interface LimitPlace {
   readonly workingDirectory: string;
 }
 
-/** The limits that a manifest declares. Folders to write to are created. @throws HostError `ISOLATION_PATH` when that fails */
+/**
+ * The limits that a manifest declares, with what its paths are now: the code of the skill may have changed them since another child started.
+ * Folders to write to are created. @throws HostError `ISOLATION_PATH` when that fails, or when a path leads elsewhere than it says
+ */
 export function limitsOf(permissions: SkillPermissions | undefined, place: LimitPlace): SkillLimits {
-  const { read = [], write = [], hosts = [], programs = [], tools = [] } = permissions ?? {};
+  const { read = [], write = [], hosts = [], programs = [] } = permissions ?? {};
   const at = (path: string): string => resolvePath(path, place);
   return {
-    readable: [place.folder, ...ownFiles(), ...moduleFiles(place.folder), ...read.map(at)],
+    readable: [place.folder, ...ownFiles(), ...modulesOfSkill(place.folder), ...read.map(at)],
     writable: write.map(at).map(createFolder),
     programs: programs.flatMap((name) => findProgram(name, place)),
     hosts,
-    tools,
   };
 }
 
 function resolvePath(path: string, { folder, workingDirectory }: LimitPlace): string {
   if (path === "~" || path.startsWith("~/")) return join(homedir(), path.slice(1));
-  const [, rest] = /^\{workingDirectory\}(?:[\\/](.*))?$/s.exec(path) ?? [];
-  if (path.startsWith("{workingDirectory}")) return resolve(workingDirectory, rest ?? "");
-  return resolve(folder, path);
+  const [isInProject, rest = ""] = /^\{workingDirectory\}(?:[\\/](.*))?$/s.exec(path) ?? [];
+  if (isInProject !== undefined) return withoutLinks(workingDirectory, rest, path);
+  return isAbsolute(path) ? path : withoutLinks(folder, path, path);
+}
+
+/**
+ * A link would make another file of what people read in the declaration, and a skill can bring links. Absolute paths and those of the home
+ * folder belong to the user, whose links count.
+ */
+function withoutLinks(base: string, path: string, declared: string): string {
+  const target = resolve(base, path);
+  const real = realPathOfDeepest(target);
+  if (real === resolve(realPathOfDeepest(base), path)) return target;
+  const message = `The skill declares ${JSON.stringify(declared)}, which leads through a link to ${real}. Declare that path, or replace the link.`;
+  throw new HostError("ISOLATION_PATH", message);
 }
 
 function createFolder(path: string): string {
@@ -53,7 +66,17 @@ function createFolder(path: string): string {
 
 /** The files of this package that a child runs. */
 function ownFiles(): readonly string[] {
-  return [join(packageRoot, "dist"), join(packageRoot, "package.json"), ...moduleFiles(packageRoot)];
+  return [join(packageRoot, "dist"), ...moduleFiles(packageRoot)];
+}
+
+/** The same above the skill, whose folder is readable as a whole. Links could lead anywhere, and may come with the skill. */
+function modulesOfSkill(folder: string): readonly string[] {
+  const places = new Set([folder, realPathOfDeepest(folder)]);
+  return [...places].flatMap((place) => moduleFiles(dirname(place))).filter((path) => !isLink(path));
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
 /** What modules in a folder are resolved with: installed packages, and settings of the folders above. */
@@ -66,8 +89,8 @@ function moduleFiles(folder: string): readonly string[] {
 }
 
 /** A program by its path, or by its name in the folders of PATH. */
-function findProgram(name: string, { folder }: LimitPlace): readonly string[] {
-  if (/[\\/]/.test(name)) return [resolve(folder, name)];
+function findProgram(name: string, place: LimitPlace): readonly string[] {
+  if (/[\\/]/.test(name)) return [resolvePath(name, place)];
   const folders = (process.env["PATH"] ?? "").split(process.platform === "win32" ? ";" : ":").filter(isAbsolute);
   const found = folders.map((each) => join(each, name)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
   return found === undefined ? [] : [found];
