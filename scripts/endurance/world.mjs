@@ -2,17 +2,6 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Random numbers that a seed determines (mulberry32). */
-export function randomFrom(seed) {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
-
 /** The files of a run, and the model of what they must lead to. */
 export class World {
   /** The skills that exist, by name, with the version that was valid last. Broken ones keep it. */
@@ -66,8 +55,8 @@ export class World {
 
   /** Saves something that cannot be loaded: the version before must still answer. */
   break(name) {
-    const texts = ["export default defineTool(", "import './missing.ts';", "throw new Error('broken');", "for (const a of [", ""];
-    writeFileSync(join(this.folder, name, "tools/answer.ts"), texts[this.#random(texts.length - 1)]);
+    const texts = ["export default defineTool(", "import './missing.ts';", "throw new Error('broken');", "for (const a of ["];
+    writeFileSync(join(this.folder, name, "tools/answer.ts"), texts[this.#random(texts.length)]);
     this.skills.set(name, { ...this.skills.get(name), isBroken: true });
   }
 

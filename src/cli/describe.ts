@@ -5,7 +5,7 @@ import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { ServerInfo, ServerStatus } from "../session/mcp/server-connections.ts";
-import type { Protection } from "../skills/isolation/skill-limits.ts";
+import type { Protection } from "../skills/isolation/protection.ts";
 import { discoverRoot, findDeeperSkills, fixedPart } from "../skills/store/skill-roots.ts";
 import type { CommandServers } from "./configured-servers.ts";
 import type { Output } from "./output.ts";
@@ -207,7 +207,7 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
 export async function isolationLines({ isolation }: Pick<SkillInfo, "isolation">): Promise<readonly string[]> {
   if (isolation === undefined) return [];
   if (isolation === "worker") return ["runs in a worker thread, which limits nothing that it reaches"];
-  const { findProtection } = await import("../skills/isolation/skill-limits.ts");
+  const { findProtection } = await import("../skills/isolation/protection.ts");
   return [`runs in a process, whose limits are ${protectionText(await findProtection())}`];
 }
 

@@ -1,8 +1,7 @@
 import { basename } from "node:path";
 import { type Isolation, tierFor } from "../skills/isolation/isolation-policy.ts";
-import { scopeOfSkill } from "../skills/load/load-skill.ts";
 import type { ResolvedSkills } from "../skills/resolve-overrides.ts";
-import type { LoadedFolder, SkillsSnapshot } from "../skills/skill.ts";
+import type { LoadedFolder, Skill, SkillsSnapshot } from "../skills/skill.ts";
 import type { SkillInfo } from "./host.ts";
 
 /** Lists the skills of a view in order of precedence. Folders that could not be loaded come last. */
@@ -26,7 +25,7 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
       prompts,
       tools: skill.tools.map((tool) => tool.definition.name),
       ...(skill.permissions && { permissions: skill.permissions }),
-      ...isolationOf(folder, isolation),
+      ...isolationOf(skill, isolation),
       ...(skill.uses.size > 0 && { uses: Object.fromEntries(skill.uses) }),
       diagnostics: loaded?.diagnostics ?? [],
       ...trustOf(loaded),
@@ -50,9 +49,8 @@ export function describeSkills(resolved: ResolvedSkills, { folders, roots }: Ski
 }
 
 /** Absent: its code runs in this process. */
-function isolationOf(folder: string, isolation: Isolation): Pick<SkillInfo, "isolation"> {
-  if (isolation === "off") return {};
-  const tier = tierFor(isolation, typeof isolation === "string" && isolation !== "auto" ? undefined : scopeOfSkill(folder));
+function isolationOf({ scope }: Skill, isolation: Isolation): Pick<SkillInfo, "isolation"> {
+  const tier = tierFor(isolation, scope);
   return tier === "off" ? {} : { isolation: tier };
 }
 

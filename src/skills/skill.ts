@@ -5,6 +5,7 @@ import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ResourceSet, SkillEntry } from "../tools/tool-source.ts";
 import type { TrustState } from "../trust/skill-trust.ts";
+import type { SkillScope } from "../trust/trust-policy.ts";
 import type { HeldTool } from "./load/skill-definitions.ts";
 
 /** A text prompt of a skill, with `{baseDir}` and similar placeholders expanded. */
@@ -27,6 +28,8 @@ export interface Skill extends SkillEntry {
   readonly enabled: boolean;
   /** False: its folder is not trusted. Its code was not run; it is listed as far as its files show, and contributes nothing. */
   readonly mayRun: boolean;
+  /** The origin of its folder when it was loaded. Undefined: a skill of skillhost itself. */
+  readonly scope?: SkillScope | undefined;
   /** The model does not see the skill; a user may still invoke it. */
   readonly hiddenFromModel: boolean;
   readonly tools: readonly Tool[];

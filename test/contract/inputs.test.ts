@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
+import { randomFrom } from "../../scripts/random.mjs";
 import { HostError } from "../../src/base/errors.ts";
 import { parseAgentFile } from "../../src/formats/agents/agent-file.ts";
 import { parseStoredCalls } from "../../src/formats/calls/stored-calls.ts";
@@ -31,7 +32,7 @@ import { rounds, seed } from "../rounds.ts";
 import { putAll, tempFolder } from "../skills/kit.ts";
 import { patience } from "../slowness.ts";
 import { makeKey, resign } from "../trust/signatures/signing-kit.ts";
-import { mutate, randomFrom } from "./mutate-input.ts";
+import { mutate } from "./mutate-input.ts";
 
 /** What reads input from outside: it returns, or throws an error of this project. */
 interface Reader {

@@ -76,6 +76,20 @@ describe("a permanent approval of a skill's tool", () => {
     expect(await call(home, "deploy", "reject", stranger.options)).toMatchObject(askedAgain);
   });
 
+  test.each(["read", "write", "hosts", "tools", "env", "programs"])(
+    "a permanent approval ends when the skill declares other %s",
+    async (kind) => {
+      const { home, skill, options } = project();
+      const declare = (items: readonly string[]): void =>
+        put(join(skill, "skill.json"), JSON.stringify({ name: "fmt", permissions: { [kind]: items } }));
+      declare(["one"]);
+      await call(home, "deploy", forEver, options);
+      expect(await call(home, "deploy", "reject", options)).toMatchObject(unasked);
+      declare(["one", "two"]);
+      expect(await call(home, "deploy", "reject", options)).toMatchObject(askedAgain);
+    },
+  );
+
   test("a permanent approval does not cover a folder to which a link at the same path leads", async () => {
     const { home, root, skill } = project();
     const link = join(tempFolder(), "skills");

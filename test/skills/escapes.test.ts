@@ -5,10 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import os, { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import type * as Skillhost from "skillhost";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
-import { silentLogger } from "../../src/base/logger.ts";
 import { findSandbox, type Sandbox } from "../../src/io/process/enclose-process.ts";
 import { openEnclosed } from "../../src/skills/isolation/child-transport.ts";
 import { SkillChannel } from "../../src/skills/isolation/skill-channel.ts";
@@ -16,10 +13,10 @@ import { limitsOf } from "../../src/skills/isolation/skill-limits.ts";
 import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
 import { attemptModule, attempts, type Targets } from "./escape-attempts.ts";
+import { hasSystemSandbox, openIsolated } from "./isolation-kit.ts";
 import { skillMd, tempFolder } from "./kit.ts";
 
 const built = buildPackage().folder;
-const { createHost } = (await import(/* @vite-ignore */ pathToFileURL(join(built, "dist/index.js")).href)) as typeof Skillhost;
 const sandbox = await findSandbox();
 
 type Tier = "off" | "worker" | "node" | "process";
@@ -136,17 +133,9 @@ function leftInHost(): boolean {
 async function openHost(isolation: "off" | "worker" | "process", place: Place): Promise<Run> {
   vi.stubEnv("ESCAPE_TOKEN", "SECRET");
   onTestFinished(() => void vi.unstubAllEnvs());
-  const host = await createHost({
-    skillDirectories: [join(place.root, "skills")],
-    watch: false,
-    logger: silentLogger,
-    trust: { folders: true },
-    sessionsDirectory: tempFolder(),
-    isolation,
-  });
-  onTestFinished(() => host.close());
+  const { host, text } = await openIsolated(join(place.root, "skills"), { isolation });
   expect(host.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
-  return async (name) => (await host.callTool("attempt", { name, targets: place.targets })).text;
+  return (name) => text("attempt", { name, targets: place.targets });
 }
 
 test("there are at least 40 attempts, and without isolation each of them succeeds", {
@@ -165,7 +154,7 @@ test("a worker thread keeps its globals to itself, and promises nothing else", {
   expect(reached).toContain("read a file by its absolute path");
 });
 
-test.skipIf(sandbox.kind !== "system")("a process in a sandbox of the system reaches nothing", { timeout: patience(60_000) }, async () => {
+test.skipIf(!hasSystemSandbox)("a process in a sandbox of the system reaches nothing", { timeout: patience(60_000) }, async () => {
   const place = await createPlace();
   expect(await tryAll("process", await openHost("process", place))).toEqual([]);
 });

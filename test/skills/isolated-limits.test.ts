@@ -1,19 +1,13 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type * as Skillhost from "skillhost";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { silentLogger } from "../../src/base/logger.ts";
-import { findSandbox } from "../../src/io/process/enclose-process.ts";
+import { describe, expect, test } from "vitest";
 import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
 import { makeKey, resign } from "../trust/signatures/signing-kit.ts";
+import { createHost, hasSystemSandbox, openIsolated } from "./isolation-kit.ts";
 import { type Files, put, putAll, skillMd, tempFolder } from "./kit.ts";
-
-const { createHost } = (await import(
-  /* @vite-ignore */ pathToFileURL(join(buildPackage().folder, "dist/index.js")).href
-)) as typeof Skillhost;
-const sandbox = await findSandbox();
 
 const options = `{ skipPermission: true, parameters: { type: "object", properties: { path: { type: "string" }, name: { type: "string" } } } } as const`;
 const module = `import { defineTool } from "skillhost";
@@ -38,29 +32,16 @@ function skill(permissions: object | undefined): Files {
   };
 }
 
-async function open(directory: string, given: Skillhost.HostOptions) {
-  const host = await createHost({
-    skillDirectories: [directory],
-    watch: false,
-    logger: silentLogger,
-    trust: { folders: true },
-    sessionsDirectory: tempFolder(),
-    ...given,
-  });
-  onTestFinished(() => host.close());
-  return { host, call: async (name: string, args: object = {}) => (await host.callTool(name, args)).text };
-}
-
 const codes = (host: Skillhost.Host): readonly string[] =>
   host.diagnostics.filter(({ severity }) => severity !== "info").map(({ code }) => code);
 
-describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
+describe.skipIf(!hasSystemSandbox)("the declaration of a skill", () => {
   test("opens files, folders, programs and tools, and only these", { timeout: patience(60_000) }, async () => {
     const root = tempFolder({ "shared/data.txt": "shared", "other.txt": "other" });
     const workingDirectory = tempFolder();
     const permissions = { read: ["../../shared"], write: ["{workingDirectory}/out"], programs: ["echo"], tools: ["re*"] };
     putAll(join(root, "skills/s"), skill(permissions));
-    const { host, call } = await open(join(root, "skills"), { isolation: "strict", workingDirectory });
+    const { host, text: call } = await openIsolated(join(root, "skills"), { isolation: "strict", workingDirectory });
     expect(codes(host)).toEqual([]);
     expect(host.skills[0]).toMatchObject({ isolation: "strict", permissions });
     expect(await call("reads", { path: join(root, "shared/data.txt") })).toBe("shared");
@@ -80,7 +61,7 @@ describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
   test("that changes applies to the next generation", { timeout: patience(60_000) }, async () => {
     const root = tempFolder({ "data.txt": "data" });
     putAll(join(root, "skills/s"), skill(undefined));
-    const { host, call } = await open(join(root, "skills"), { isolation: "process" });
+    const { host, text: call } = await openIsolated(join(root, "skills"), { isolation: "process" });
     expect(await call("reads", { path: join(root, "data.txt") })).toBe("failed: ENOENT");
     put(join(root, "skills/s/skill.json"), String(skill({ read: ["../../data.txt"] })["skill.json"]));
     await host.reload();
@@ -90,7 +71,7 @@ describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
   test("of a folder that cannot be created fails the call, with the reason", { timeout: patience(60_000) }, async () => {
     const root = tempFolder({ "file.txt": "a file" });
     putAll(join(root, "skills/s"), skill({ write: ["../../file.txt/folder"] }));
-    const { host } = await open(join(root, "skills"), { isolation: "process" });
+    const { host } = await openIsolated(join(root, "skills"), { isolation: "process" });
     const fault = host.diagnostics.find(({ severity }) => severity === "error");
     expect(fault).toMatchObject({ code: "ISOLATION_PATH", message: expect.stringContaining("cannot be created") });
   });
@@ -108,7 +89,7 @@ describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
     putAll(join(root, "s"), skill(permissions));
     const workingDirectory = tempFolder();
     for (const folder of [join(root, "s"), workingDirectory]) symlinkSync(outside, join(folder, "data"));
-    const { host } = await open(root, { isolation: "process", workingDirectory });
+    const { host } = await openIsolated(root, { isolation: "process", workingDirectory });
     const fault = host.diagnostics.find(({ severity }) => severity === "error");
     expect(fault).toMatchObject({ code: "ISOLATION_PATH", message: expect.stringContaining(`leads through a link to ${outside}`) });
     expect(host.tools).toEqual([]);
@@ -119,7 +100,7 @@ describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
     const outside = tempFolder({ "secret.txt": "SECRET" });
     const root = tempFolder();
     putAll(join(root, "s"), { ...skill({ write: ["."], read: ["./data"] }), "data/own.txt": "own" });
-    const { host, call } = await open(root, { isolation: "process" });
+    const { host, text: call } = await openIsolated(root, { isolation: "process" });
     expect(await call("reads", { path: join(root, "s/data/own.txt") })).toBe("own");
     expect(await call("links", { path: outside, name: join(root, "s/data") })).toBe("done");
     const ended = await host.callTool("exits", {});
@@ -128,19 +109,38 @@ describe.skipIf(sandbox.kind !== "system")("the declaration of a skill", () => {
   });
 });
 
+test("the command line says where the code of a skill runs, and how far its limits are enforced", { timeout: patience(60_000) }, () => {
+  const root = tempFolder();
+  putAll(join(root, "s"), skill({ read: ["/usr/share/dict"], tools: ["github/*"] }));
+  const run = (...args: readonly string[]): string => {
+    const env = { ...process.env, SKILLHOST_HOME: join(root, "home"), NO_COLOR: "1" };
+    const given = [buildPackage().bin, ...args, "--skills", root, "--trust"];
+    return spawnSync(process.execPath, given, { encoding: "utf8", env, cwd: root }).stdout;
+  };
+  const how = hasSystemSandbox ? /limits are enforced \(bubblewrap / : /limits are (?:partly|not) enforced \(/;
+  for (const command of ["show", "explain"]) {
+    const shown = run(command, "s", "--isolation", "process");
+    expect(shown).toMatch(/may read \/usr\/share\/dict\n\s*may call the tools github\/\*\n\s*runs in a process, whose limits/);
+    expect(shown).toMatch(how);
+    expect(run(command, "s", "--isolation", "worker")).toContain("runs in a worker thread, which limits nothing that it reaches");
+    expect(run(command, "s")).not.toContain("runs in a");
+  }
+  expect(run("doctor")).toMatch(/^isolated +limits of isolated skills are (?:enforced|partly enforced|not enforced) \(/m);
+});
+
 describe("the tier of a skill", () => {
   test("depends on its origin", { timeout: patience(60_000) }, async () => {
     const root = tempFolder({ "package-lock.json": '{ "packages": { "node_modules/s": { "version": "1.0.0" } } }' });
     putAll(join(root, "node_modules/s"), skill(undefined));
-    const asPackage = await open(join(root, "node_modules"), { isolation: "auto" });
+    const asPackage = await openIsolated(join(root, "node_modules"), { isolation: "auto" });
     expect(asPackage.host.skills[0]).toMatchObject({ isolation: "strict" });
     expect(codes(asPackage.host).filter((code) => code !== "TOOL_ALWAYS_ASKED")).toEqual(
-      sandbox.kind === "system" ? [] : ["ISOLATION_NOT_ENFORCED"],
+      hasSystemSandbox ? [] : ["ISOLATION_NOT_ENFORCED"],
     );
     const own = tempFolder();
     putAll(join(own, "s"), skill(undefined));
-    expect((await open(own, { isolation: "auto" })).host.skills[0]).not.toHaveProperty("isolation");
-    expect((await open(own, { isolation: { project: "worker" } })).host.skills[0]).toMatchObject({ isolation: "worker" });
+    expect((await openIsolated(own, { isolation: "auto" })).host.skills[0]).not.toHaveProperty("isolation");
+    expect((await openIsolated(own, { isolation: { project: "worker" } })).host.skills[0]).toMatchObject({ isolation: "worker" });
   });
 
   test.each([
@@ -168,7 +168,7 @@ export default defineTool("late", { skipPermission: true, description: "Imports.
     );
     await resign(folder, key, { skill: "s", version: "1.0.0" });
     const trust = { folders: true as const, keys: [key.text], policy: "require" as const };
-    const { host, call } = await open(root, { isolation, trust });
+    const { host, text: call } = await openIsolated(root, { isolation, trust });
     expect(codes(host)).toEqual([]);
     expect(await call("reads", { path: "/dev/null/x" })).toMatch(/^failed/);
     put(join(folder, "tools/_late.ts"), "export const late = 2;");

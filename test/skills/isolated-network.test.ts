@@ -3,19 +3,10 @@ import { readdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcp } from "node:net";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import type * as Skillhost from "skillhost";
 import { expect, onTestFinished, test } from "vitest";
-import { silentLogger } from "../../src/base/logger.ts";
-import { findSandbox } from "../../src/io/process/enclose-process.ts";
-import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
+import { hasSystemSandbox, libraryUrl, openIsolated } from "./isolation-kit.ts";
 import { skillMd, tempFolder } from "./kit.ts";
-
-const { createHost } = (await import(
-  /* @vite-ignore */ pathToFileURL(join(buildPackage().folder, "dist/index.js")).href
-)) as typeof Skillhost;
-const sandbox = await findSandbox();
 
 const tools = `import { defineTool } from "skillhost";
 import http from "node:http";
@@ -52,17 +43,9 @@ async function openHost(hosts: readonly string[]) {
     "s/skill.json": JSON.stringify({ name: "s", version: "1.0.0", description: "Connects.", permissions: { hosts } }),
     "s/tools/all.ts": tools,
   });
-  const host = await createHost({
-    skillDirectories: [root],
-    watch: false,
-    logger: silentLogger,
-    trust: { folders: true },
-    sessionsDirectory: tempFolder(),
-    isolation: "process",
-  });
-  onTestFinished(() => host.close());
+  const { host, text } = await openIsolated(root, { isolation: "process" });
   expect(host.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
-  return { call: async (name: string, args: object) => (await host.callTool(name, args)).text };
+  return { call: text };
 }
 
 async function listening(server: Server | ReturnType<typeof createTcp>): Promise<number> {
@@ -87,7 +70,7 @@ function startHttp(): Promise<number> {
   );
 }
 
-test.skipIf(sandbox.kind !== "system")(
+test.skipIf(!hasSystemSandbox)(
   "isolated code reaches the declared hosts by every client of Node.js, and no others",
   { timeout: patience(60_000) },
   async () => {
@@ -112,7 +95,7 @@ test.skipIf(sandbox.kind !== "system")(
   },
 );
 
-test.skipIf(sandbox.kind !== "system")(
+test.skipIf(!hasSystemSandbox)(
   "a host that does not answer is reported as it would be without isolation",
   { timeout: patience(60_000) },
   async () => {
@@ -124,29 +107,25 @@ test.skipIf(sandbox.kind !== "system")(
   },
 );
 
-test.skipIf(sandbox.kind !== "system")(
-  "a program that ends without closing its host leaves no folders",
-  { timeout: patience(60_000) },
-  () => {
-    const root = tempFolder({
-      "skills/s/SKILL.md": skillMd("s"),
-      "skills/s/skill.json": JSON.stringify({
-        name: "s",
-        version: "1.0.0",
-        description: "Connects.",
-        permissions: { hosts: ["localhost"] },
-      }),
-      "skills/s/tools/all.ts": tools,
-    });
-    const temporary = tempFolder();
-    const program = `import { createHost } from ${JSON.stringify(pathToFileURL(join(buildPackage().folder, "dist/index.js")).href)};
+test.skipIf(!hasSystemSandbox)("a program that ends without closing its host leaves no folders", { timeout: patience(60_000) }, () => {
+  const root = tempFolder({
+    "skills/s/SKILL.md": skillMd("s"),
+    "skills/s/skill.json": JSON.stringify({
+      name: "s",
+      version: "1.0.0",
+      description: "Connects.",
+      permissions: { hosts: ["localhost"] },
+    }),
+    "skills/s/tools/all.ts": tools,
+  });
+  const temporary = tempFolder();
+  const program = `import { createHost } from ${JSON.stringify(libraryUrl)};
       import { readdirSync } from "node:fs";
       const host = await createHost({ skillDirectories: [${JSON.stringify(join(root, "skills"))}], watch: false, isolation: "process", sessionsDirectory: ${JSON.stringify(join(root, "sessions"))} });
       console.log(host.tools.length, readdirSync(${JSON.stringify(temporary)}).filter((name) => name.startsWith("skillhost-net-")).length);
       process.exit();`;
-    const env = { ...process.env, TMPDIR: temporary };
-    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env });
-    expect(stdout).toBe("4 1\n");
-    expect(readdirSync(temporary)).toEqual([]);
-  },
-);
+  const env = { ...process.env, TMPDIR: temporary };
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env });
+  expect(stdout).toBe("4 1\n");
+  expect(readdirSync(temporary)).toEqual([]);
+});

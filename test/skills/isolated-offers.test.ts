@@ -1,15 +1,8 @@
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type * as Skillhost from "skillhost";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { silentLogger } from "../../src/base/logger.ts";
-import { buildPackage } from "../built-package.ts";
+import { describe, expect, test, vi } from "vitest";
 import { patience } from "../slowness.ts";
+import { openIsolated } from "./isolation-kit.ts";
 import { skillMd, tempFolder } from "./kit.ts";
-
-const { createHost } = (await import(
-  /* @vite-ignore */ pathToFileURL(join(buildPackage().folder, "dist/index.js")).href
-)) as typeof Skillhost;
 
 const module = `import { definePrompt, defineResource, defineTool } from "skillhost";
 
@@ -45,15 +38,7 @@ export const exits = defineTool("exits", { ...options, description: "Ends its pr
 
 async function openSession(isolation: Skillhost.IsolationTier) {
   const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/all.ts": module });
-  const host = await createHost({
-    skillDirectories: [root],
-    watch: false,
-    logger: silentLogger,
-    trust: { folders: true },
-    sessionsDirectory: tempFolder(),
-    isolation,
-  });
-  onTestFinished(() => host.close());
+  const { host } = await openIsolated(root, { isolation });
   expect(host.diagnostics.filter(({ severity }) => severity !== "info")).toEqual([]);
   const onUserInputRequest = () => ({ answer: "the second", wasFreeform: true });
   return host.createSession({ onUserInputRequest, context: { user: "u" } as never });

@@ -10,7 +10,7 @@ import { createConnector, type OwnedConnector } from "../../host/session-server-
 import { cacheFolder } from "../../io/cache-folder.ts";
 import { type CacheState, openTransformCache } from "../../io/disk-cache.ts";
 import { findConfinement } from "../../io/process/confine-process.ts";
-import { findProtection } from "../../skills/isolation/skill-limits.ts";
+import { findProtection } from "../../skills/isolation/protection.ts";
 import { createFileApprovals } from "../../trust/approvals.ts";
 import type { FolderStanding } from "../../trust/folder-trust.ts";
 import {

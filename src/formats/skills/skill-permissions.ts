@@ -56,7 +56,7 @@ function described(item: unknown): string {
   return typeof item === "string" ? JSON.stringify(item.slice(0, 80)) : describe(item);
 }
 
-const pathForm = "a path, such as ../shared, /usr/share/dict, ~/.config/weather or {workingDirectory}/data";
+const pathForm = "a path, such as ../other-skill, /usr/share/dict, ~/.config/weather or {workingDirectory}/data";
 
 const expected = {
   env: "the name of a variable, such as WEATHER_KEY",

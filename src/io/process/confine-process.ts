@@ -31,7 +31,7 @@ export function findConfinement(): Promise<Confinement> {
 // Not by PATH, which may contain a folder of the project.
 const folders = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-/** The installed bubblewrap, or why there is none. */
+/** The installed bubblewrap, or why it cannot be used. */
 export function findBubblewrap(): string | { readonly why: string } {
   if (process.platform !== "linux") return { why: "confining programs requires Linux with bubblewrap" };
   const program = folders.map((folder) => `${folder}/bwrap`).find((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);

@@ -41,7 +41,7 @@ async function look(): Promise<Sandbox> {
   return { kind: "node", by: `the permission model of Node.js ${process.versions.node}`, flag, why: system };
 }
 
-/** Returns a string with the reason when there is none. */
+/** A string is the reason that bubblewrap cannot be used here. */
 async function findSystemSandbox(): Promise<Sandbox | string> {
   const program = findBubblewrap();
   if (typeof program !== "string") return program.why;

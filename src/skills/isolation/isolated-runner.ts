@@ -14,8 +14,9 @@ import { type ChildListener, type ChildPlace, type ChildTransport, type OpenChil
 import { type ChangeListener, defineOffers, type OffersChild } from "./isolated-offers.ts";
 import { IsolatedSkill } from "./isolated-skill.ts";
 import type { IsolationTier } from "./isolation-policy.ts";
+import { findProtection } from "./protection.ts";
 import type { ChildRequestOptions } from "./skill-channel.ts";
-import { findProtection, limitsOf } from "./skill-limits.ts";
+import { limitsOf } from "./skill-limits.ts";
 
 /**
  * Runs TypeScript and JavaScript of skills in a child: a worker thread or a process for each generation of a skill. The tools are the same
@@ -49,7 +50,7 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
     // A child compares each file with the digests that it is given.
     runsCheckedFiles: true,
     async load(file, target, scope) {
-      const limited = tier === "worker" ? [] : await protectionOfTier(tier, file);
+      const limited = tier === "process" ? await reportProtection(file) : [];
       const isolated = use(file, { file, ...plainTarget(target) }, target, scope);
       const loaded = readLoaded(await isolated.load());
       const definitions = loaded.tools.map(({ definition, hasHandler, hasPermission }, index) => ({
@@ -88,22 +89,18 @@ function plainTarget({ skill, generation, checked }: RunnerTarget): Pick<Loading
 /** Starts a child only where the operating system enforces the limits. */
 async function openStrictly(place: ChildPlace, listener: ChildListener): Promise<ChildTransport> {
   const { state, reason } = await findProtection();
-  if (state !== "enforced") throw new HostError("ISOLATION_NOT_ENFORCED", notEnforced(reason));
-  return openProcess(place, listener);
+  if (state === "enforced") return openProcess(place, listener);
+  const message = `Code of this skill does not run, because this machine cannot enforce its limits: ${reason}. Install bubblewrap (Linux), or choose the isolation "process" to run it anyway.`;
+  throw new HostError("ISOLATION_NOT_ENFORCED", message);
 }
 
-/** What to say about a machine that does not enforce all limits. @throws HostError `ISOLATION_NOT_ENFORCED` in the strict tier */
-async function protectionOfTier(tier: "process" | "strict", file: string): Promise<readonly Diagnostic[]> {
+/** Reports a machine that does not enforce all limits. */
+async function reportProtection(file: string): Promise<readonly Diagnostic[]> {
   const { state, reason } = await findProtection();
   if (state === "enforced") return [];
-  if (tier === "strict") throw new HostError("ISOLATION_NOT_ENFORCED", notEnforced(reason));
   const how = state === "partly" ? "only partly enforced" : "not enforced";
   const message = `The limits of this skill are ${how} on this machine: ${reason}.`;
   return [{ severity: "warning", code: "ISOLATION_PARTLY", file, message }];
-}
-
-function notEnforced(reason: string): string {
-  return `Code of this skill does not run, because this machine cannot enforce its limits: ${reason}. Install bubblewrap (Linux), or choose the isolation "process" to run it anyway.`;
 }
 
 /** One file in the child of its skill. */

@@ -5,7 +5,7 @@ import { errorMessage, HostError } from "../../base/errors.ts";
 import { packageRoot } from "../../base/package-root.ts";
 import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
 import { realPathOfDeepest } from "../../io/confine-path.ts";
-import { type Enclosure, findSandbox, type Sandbox } from "../../io/process/enclose-process.ts";
+import type { Enclosure } from "../../io/process/enclose-process.ts";
 
 /** What the code of a skill may reach, by its manifest. What is not declared is nothing. */
 export interface SkillLimits extends Enclosure {
@@ -94,25 +94,4 @@ function findProgram(name: string, place: LimitPlace): readonly string[] {
   const folders = (process.env["PATH"] ?? "").split(process.platform === "win32" ? ";" : ":").filter(isAbsolute);
   const found = folders.map((each) => join(each, name)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
   return found === undefined ? [] : [found];
-}
-
-/** How far this machine enforces the limits of isolated code. */
-export interface Protection {
-  /** `enforced`: what is not declared is not reached. `partly`: as far as Node.js refuses it. `not-enforced`: everything is reached. */
-  readonly state: "enforced" | "partly" | "not-enforced";
-  /** By what, or why not. */
-  readonly reason: string;
-}
-
-/** Describes what a sandbox promises. */
-function protectionOf(sandbox: Sandbox): Protection {
-  if (sandbox.kind === "system") return { state: "enforced", reason: sandbox.by };
-  if (sandbox.kind === "none") return { state: "not-enforced", reason: sandbox.why };
-  const open = "the network, native code, links and signals to other processes are not limited";
-  return { state: "partly", reason: `${sandbox.by}; ${open}, because ${sandbox.why}` };
-}
-
-/** How far this machine enforces the limits of isolated code. */
-export async function findProtection(): Promise<Protection> {
-  return protectionOf(await findSandbox());
 }

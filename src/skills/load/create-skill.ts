@@ -20,6 +20,7 @@ export interface SkillParts {
   readonly listing: FolderListing;
   readonly generation: number;
   readonly mayRun: boolean;
+  readonly scope: Skill["scope"];
   /** If a signature is required: the only files that may be used. */
   readonly tree?: CheckedTree | undefined;
 }
@@ -41,6 +42,7 @@ class LoadedSkill implements Skill {
   readonly prompts: Skill["prompts"];
   readonly enabled: boolean;
   readonly mayRun: boolean;
+  readonly scope: Skill["scope"];
   readonly hiddenFromModel: boolean;
   readonly tools: readonly Tool[];
   readonly offeredPrompts: Skill["offeredPrompts"];
@@ -59,7 +61,7 @@ class LoadedSkill implements Skill {
   readonly #tree: CheckedTree | undefined;
   #signature: string | undefined;
 
-  constructor(folder: string, { text, tools, uses, offers, listing, generation, mayRun, tree }: SkillParts) {
+  constructor(folder: string, { text, tools, uses, offers, listing, generation, mayRun, scope, tree }: SkillParts) {
     const { manifest, document, name, description } = text;
     this.#text = text;
     this.#offers = offers;
@@ -67,6 +69,7 @@ class LoadedSkill implements Skill {
     this.name = name;
     this.description = description;
     this.folder = folder;
+    this.scope = scope;
     if (manifest?.displayName !== undefined) this.displayName = manifest.displayName;
     if (manifest?.version !== undefined) this.version = manifest.version;
     if (manifest?.author !== undefined) this.author = manifest.author;

@@ -11,7 +11,7 @@ import { isBelowNodeModules } from "../../trust/installed-packages.ts";
 import type { Pins } from "../../trust/pins/pins.ts";
 import type { Admission, SkillTrust, TrustState } from "../../trust/skill-trust.ts";
 import { sourceIdentity } from "../../trust/source-identity.ts";
-import { type SkillScope, scopeOfFolder } from "../../trust/trust-policy.ts";
+import { scopeOfFolder } from "../../trust/trust-policy.ts";
 import { assembleSkillOffers } from "../prompts/skill-prompts.ts";
 import type { FolderListing } from "../store/folder-listing.ts";
 import { createSkill } from "./create-skill.ts";
@@ -202,7 +202,17 @@ async function stageSkill(
   const isUnbound = view === undefined && found.entries.length === 0 && !isBelowNodeModules(real);
   const isPlain = isUnbound && (recalled !== undefined || isPlainText(text, shown));
   if (isPlain && mayRun) keepText(folder, text, options);
-  const skill = createSkill(folder, { text, tools, uses, offers, listing: options.listing, generation, mayRun, tree });
+  const skill = createSkill(folder, {
+    text,
+    tools,
+    uses,
+    offers,
+    listing: options.listing,
+    generation,
+    mayRun,
+    scope: standing.scope,
+    tree,
+  });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
   return {
     kind: "ready",
@@ -244,18 +254,9 @@ function usesByTool(units: readonly ToolUnit[]): ReadonlyMap<string, readonly st
 
 /** Without a policy signatures are not checked, so none counts. */
 function standingOf(real: string, admission: Admission | undefined): SkillStanding {
-  return { scope: originOf(real), isSigned: signerOf(admission) !== undefined };
-}
-
-function originOf(real: string): SkillScope | undefined {
   const scope = scopeOfFolder(real);
   // Packages of other package managers than npm are not the project's own work either.
-  return scope === "project" && isBelowNodeModules(real) ? "package" : scope;
-}
-
-/** The origin of a skill's folder. Undefined: a skill of skillhost itself. */
-export function scopeOfSkill(folder: string): SkillScope | undefined {
-  return originOf(realPathOf(folder));
+  return { scope: scope === "project" && isBelowNodeModules(real) ? "package" : scope, isSigned: signerOf(admission) !== undefined };
 }
 
 function realPathOf(folder: string): string {

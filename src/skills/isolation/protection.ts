@@ -1,0 +1,22 @@
+import { findSandbox, type Sandbox } from "../../io/process/enclose-process.ts";
+
+/** How far this machine enforces the limits of isolated code. */
+export interface Protection {
+  /** `enforced`: what is not declared is not reached. `partly`: as far as Node.js refuses it. `not-enforced`: everything is reached. */
+  readonly state: "enforced" | "partly" | "not-enforced";
+  /** By what, or why not. */
+  readonly reason: string;
+}
+
+/** Describes what a sandbox promises. */
+function protectionOf(sandbox: Sandbox): Protection {
+  if (sandbox.kind === "system") return { state: "enforced", reason: sandbox.by };
+  if (sandbox.kind === "none") return { state: "not-enforced", reason: sandbox.why };
+  const open = "the network, native code, links and signals to other processes are not limited";
+  return { state: "partly", reason: `${sandbox.by}; ${open}, because ${sandbox.why}` };
+}
+
+/** How far this machine enforces the limits of isolated code. */
+export async function findProtection(): Promise<Protection> {
+  return protectionOf(await findSandbox());
+}
