@@ -4,9 +4,10 @@
 //   node scripts/bundle.mjs [--compiled <dir>] [--dist <dir>]
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
-import { basename, dirname, extname, join, sep } from "node:path";
+import { basename, extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { parseSync, visitorKeys } from "oxc-parser";
 import { rolldown } from "rolldown";
 import { minifySync } from "rolldown/experimental";
 import { copyDeclarations } from "./copy-declarations.mjs";
@@ -40,8 +41,60 @@ const entries = {
 };
 
 /**
+ * Npm's resolver and fetcher of packages, and the packages that only they need. As packages they would bring node-gyp and its HTTP client, 700 files
+ * for install scripts, which are never run.
+ */
+const npmLibraries = [
+  "@gar/promise-retry",
+  "@isaacs/string-locale-compare",
+  "@npmcli/arborist",
+  "@npmcli/installed-package-contents",
+  "@npmcli/map-workspaces",
+  "@npmcli/metavuln-calculator",
+  "@npmcli/name-from-folder",
+  "@npmcli/node-gyp",
+  "@npmcli/promise-spawn",
+  "@npmcli/query",
+  "@npmcli/redact",
+  "bin-links",
+  "cmd-shim",
+  "common-ancestor-path",
+  "isexe",
+  "json-parse-even-better-errors",
+  "json-stringify-nice",
+  "just-diff",
+  "just-diff-apply",
+  "npm-bundled",
+  "npm-install-checks",
+  "npm-normalize-package-bin",
+  "npm-pick-manifest",
+  "pacote",
+  "parse-conflict-json",
+  "proc-log",
+  "proggy",
+  "promise-all-reject-late",
+  "promise-call-limit",
+  "read-cmd-shim",
+  "signal-exit",
+  "treeverse",
+  "walk-up-path",
+  "which",
+  "write-file-atomic",
+];
+
+/** Those that are imported, by their names in npm-libraries.cjs. */
+const npmExports = { "@npmcli/arborist": "Arborist", pacote: "pacote" };
+
+/**
+ * What packages import and never call here. npm's libraries: the runner of install scripts, and CSS selectors for packages. The MCP SDK: ajv, which is
+ * the validator of those who bring none.
+ */
+const absent = ["@npmcli/run-script", "postcss-selector-parser"];
+const absentFile = /[\\/]@modelcontextprotocol[\\/].*[\\/]ajvProvider-[\w-]+\.mjs$/;
+
+/**
  * Packages that become part of dist/, with all that they import: users install and read far fewer files. Those with native code stay
- * packages, as do npm's own libraries, which would be half of the tarball, and `zod`, which skills import.
+ * packages, as do most of npm's own libraries, which would be half of the tarball, and `zod`, which skills import.
  */
 const inlined = [
   "@modelcontextprotocol/client",
@@ -79,6 +132,8 @@ const inlined = [
  */
 const lazy = ["get-tsconfig", "re2js", "semver", "smol-toml", "tinyglobby", "yaml"];
 const lazyPrefix = "\0lazy:";
+const absentPrefix = "\0absent:";
+const npmPrefix = "\0npm:";
 
 /** What is loaded together is one file: each holds what its modules import, directly or not, and no file before it has. */
 const files = [
@@ -90,9 +145,6 @@ const files = [
   { name: "host", of: ["host/create-host.js", "cli/commands/call.js", "cli/commands/list.js"] },
 ];
 
-/** Files of the MCP SDK's server by equal ones of its client. */
-const copiesOfSdk = sdkCopies();
-
 rmSync(dist, { recursive: true, force: true });
 if (given.compiled === undefined) completeBuild();
 for (const plugin of plugins) copyAssets(plugin, join(dist, "plugins"));
@@ -100,12 +152,17 @@ cpSync(join(root, "node_modules/ajv/dist/refs"), join(dist, "chunks/json-schema"
   recursive: true,
   filter: (file) => !/\.(?:js|ts|map)$/.test(file),
 });
-const output = [...(await bundle()), ...(await Promise.all([...lazy, "ajv-formats/dist/formats.js"].map(bundleLazy))).flat()];
+const output = [
+  ...(await bundle()),
+  ...(await Promise.all([...lazy, "ajv-formats/dist/formats.js"].map(bundleLazy))).flat(),
+  ...(await bundleNpm()),
+];
 for (const file of output) shorten(file);
 assertInstalled(output);
 const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id) => installedName(id) ?? []);
 writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
-copyDeclarations(compiled, dist, Object.values(entries));
+const typed = Object.values(manifest.exports).flatMap(({ types }) => types?.replace(/^\.\/dist\//, "") ?? []);
+copyDeclarations(compiled, dist, typed);
 // npm does this when it installs the package; here it is for `dist/` as it lies.
 chmodSync(join(dist, manifest.bin.skillhost.replace(/^dist\//, "")), 0o755);
 
@@ -127,9 +184,9 @@ async function bundle() {
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
     // Its CommonJS form hides its imports from bundlers.
     resolve: { alias: { "jsonc-parser": join(root, "node_modules/jsonc-parser/lib/esm/main.js") } },
-    external: (id) => isPackage(id) && !inlined.includes(packageOf(id)),
+    external: (id) => isPackage(id) && ![...inlined, ...Object.keys(npmExports)].includes(packageOf(id)),
     treeshake: { moduleSideEffects: hasSideEffects },
-    plugins: [lazyPackages(), requiredFiles(), sharedSdkFiles()],
+    plugins: [lazyPackages(), absentPackages(), npmPackages(), requiredFiles()],
     preserveEntrySignatures: "allow-extension",
     checks: { ineffectiveDynamicImport: false },
   });
@@ -167,10 +224,28 @@ function skipForwarding(chunks) {
 }
 
 async function bundleLazy(name) {
-  const building = await rolldown({
-    platform: "node",
-    input: { [packageOf(name)]: createRequire(import.meta.url).resolve(name) },
+  return bundleCommonJs(packageOf(name), createRequire(import.meta.url).resolve(name));
+}
+
+/** Npm's libraries are CommonJS that asks for its place, and share their modules. */
+async function bundleNpm() {
+  const entry = `${npmPrefix}entry`;
+  const code = Object.entries(npmExports).map(([name, key]) => `exports.${key} = require("${name}");`);
+  return bundleCommonJs("npm-libraries", entry, {
+    external: (id) => isPackage(id) && ![...npmLibraries, ...absent].includes(packageOf(id)),
+    plugins: [
+      absentPackages(),
+      {
+        name: "npm-entry",
+        resolveId: (id, importer) => (id === entry ? id : importer === entry ? createRequire(import.meta.url).resolve(id) : undefined),
+        load: (id) => (id === entry ? { code: code.join("\n"), moduleType: "js" } : undefined),
+      },
+    ],
   });
+}
+
+async function bundleCommonJs(name, entry, options) {
+  const building = await rolldown({ platform: "node", input: { [name]: entry }, ...options });
   const { output } = await building.write({
     dir: dist,
     format: "cjs",
@@ -179,6 +254,18 @@ async function bundleLazy(name) {
   });
   await building.close();
   return output;
+}
+
+function npmPackages() {
+  return {
+    name: "npm-packages",
+    resolveId: { filter: { id: new RegExp(`^(?:${Object.keys(npmExports).join("|")})$`) }, handler: (id) => npmPrefix + id },
+    load: {
+      filter: { id: new RegExp(`^${npmPrefix}`) },
+      handler: (id) => `import { createRequire } from "node:module";
+export default createRequire(import.meta.url)("./npm-libraries.cjs").${npmExports[id.slice(npmPrefix.length)]};`,
+    },
+  };
 }
 
 function lazyPackages() {
@@ -207,6 +294,22 @@ function load() { return loaded ??= require("./${name}.cjs"); }
 ${declarations.join("\n")}`;
 }
 
+/** A call of what is left out is an error with its name. */
+function absentPackages() {
+  const refusal = (name) => `() { throw new Error(${JSON.stringify(`${name} is not part of skillhost.`)}); }`;
+  return {
+    name: "absent-packages",
+    resolveId: { filter: { id: new RegExp(`^(?:${absent.join("|")})$`) }, handler: (id) => absentPrefix + id },
+    load: {
+      filter: { id: [new RegExp(`^${absentPrefix}`), absentFile] },
+      handler: (id) =>
+        id.startsWith(absentPrefix)
+          ? `module.exports = function ${refusal(id.slice(absentPrefix.length))};`
+          : `export class n { constructor${refusal("The SDK's own validator of schemas")} }`,
+    },
+  };
+}
+
 /** What modules load with \`require\` by the name of a package is in dist/, too. */
 function requiredFiles() {
   const replaced = { "ajv-formats/dist/formats.js": "./ajv-formats.cjs", "ajv/dist/refs/": "./json-schema/" };
@@ -226,20 +329,34 @@ function requiredFiles() {
 }
 
 /**
- * Makes a file shorter. The code of packages, which users do not read here, has no lines either; that of skillhost keeps its lines and the names
- * of its functions and classes, which stack traces show.
+ * Makes a file shorter. It keeps the names of its functions and classes, which stack traces show, and has a line for each statement and member, which
+ * stack traces name. Node.js prints the line of an error that ends a program.
  */
-function shorten({ fileName, moduleIds }) {
-  const isOfPackages = moduleIds.length > 0 && moduleIds.every((id) => installedName(id) !== undefined || id.startsWith("\0rolldown/"));
+function shorten({ fileName }) {
   const file = join(dist, fileName);
   const { code, errors } = minifySync(file, readFileSync(file, "utf8"), {
     module: fileName.endsWith(".js"),
     compress: false,
     mangle: { keepNames: true },
-    codegen: { removeWhitespace: isOfPackages, asciiOnly: true, legalComments: "inline" },
+    codegen: { removeWhitespace: true, asciiOnly: true, legalComments: "inline" },
   });
   if (errors.length > 0) throw new Error(`${fileName}: ${errors[0].message}`);
-  writeFileSync(file, code);
+  writeFileSync(file, inLines(file, code));
+}
+
+/** Starts a new line before each statement and each member of a class. */
+function inLines(file, code) {
+  const { program, errors } = parseSync(file, code, { sourceType: file.endsWith(".cjs") ? "commonjs" : "module" });
+  if (errors.length > 0) throw new Error(`${file}: ${errors[0].message}`);
+  const starts = new Set();
+  const open = [program];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    const listed = node.type === "SwitchCase" ? node.consequent : node.body;
+    if (Array.isArray(listed)) for (const { start } of listed) if (start > 0) starts.add(start);
+    for (const key of visitorKeys[node.type] ?? []) open.push(...[node[key]].flat().filter(Boolean));
+  }
+  const places = [0, ...[...starts].sort((a, b) => a - b)];
+  return places.map((start, index) => code.slice(start, places[index + 1])).join("\n");
 }
 
 /** Users install the dependencies alone: what was found here because something else of the development brought it is missing there. */
@@ -275,32 +392,8 @@ function pluginChunk(id) {
   return plugin && `plugins/${plugin}/modules`;
 }
 
-/**
- * The client and the server of the MCP SDK each have their own copy of some files, with ajv in one of them. Where the copies are equal but for the hashes in
- * file names, the server's import the client's.
- */
-function sharedSdkFiles() {
-  const files = new Map(copiesOfSdk.map(({ server, client }) => [server, client]));
-  return {
-    name: "shared-sdk-files",
-    resolveId: { filter: { id: /^\.\// }, handler: (id, importer) => files.get(join(dirname(importer ?? ""), id)) },
-  };
-}
-
-function sdkCopies() {
-  const [server, client] = ["server", "client"].map((part) => join(root, "node_modules/@modelcontextprotocol", part, "dist"));
-  const ownName = (file) => /^(.+)-[\w-]{8}\.mjs$/.exec(file)?.[1];
-  const textOf = (file) => readFileSync(file, "utf8").replace(/-[\w-]{8}\.mjs/g, ".mjs");
-  return readdirSync(server).flatMap((file) => {
-    const copies = readdirSync(client).filter((other) => ownName(other) !== undefined && ownName(other) === ownName(file));
-    const copy = copies.find((other) => textOf(join(client, other)) === textOf(join(server, file)));
-    return copy === undefined ? [] : [{ server: join(server, file), client: join(client, copy) }];
-  });
-}
-
 /** The SDK of MCP is in files of its own, which hold no module of this package. */
 function packageChunk(id) {
-  if (copiesOfSdk.some(({ client }) => client === id)) return "mcp-sdk-shared";
   const sdk = /^@modelcontextprotocol\/(.*)/.exec(installedName(id) ?? "");
   return sdk ? `mcp-sdk-${sdk[1]}` : undefined;
 }

@@ -3,8 +3,9 @@ import { dirname, join, posix } from "node:path";
 import { parseSync, visitorKeys } from "oxc-parser";
 
 /**
- * Writes the declarations of some modules, and those that these name, from one folder to the same places in another. What no user of
- * the modules can name is left out: other declarations of the same files, and constructors of classes that are exported as types.
+ * Writes the declarations of some modules, and those that these name, from one folder to another: the modules at the same places, and what they
+ * import in one file, or in one for each folder of `plugins`. What no user of the modules can name is left out: other declarations of the same files,
+ * and constructors of classes that are exported as types.
  */
 export function copyDeclarations(from, to, modules) {
   const files = new Map();
@@ -13,9 +14,11 @@ export function copyDeclarations(from, to, modules) {
     return files.get(name);
   };
   for (const module of modules) need(declarationsOf(module), "*", true);
-  for (const [name, file] of files) {
-    mkdirSync(dirname(join(to, name)), { recursive: true });
-    writeFileSync(join(to, name), print(file));
+  const entries = new Set(modules.map(declarationsOf));
+  const placeOf = (name) => (entries.has(name) ? name : posix.join(/^plugins\/[^/]+\/|/.exec(name)[0], "declarations.d.ts"));
+  for (const [place, parts] of grouped(files, placeOf)) {
+    mkdirSync(dirname(join(to, place)), { recursive: true });
+    writeFileSync(join(to, place), printAll(place, parts, placeOf));
   }
 
   /** Marks an export of a file, and all that its declaration names. `isValue`: users can construct it, if it is a class. */
@@ -98,35 +101,91 @@ function isConstructor(node) {
   return node.kind === "constructor" && /^(?:TSAbstract)?MethodDefinition$/.test(node.type);
 }
 
-function print(file) {
+function grouped(files, placeOf) {
+  const groups = new Map();
+  for (const part of files) {
+    const place = placeOf(part[0]);
+    groups.set(place, [...(groups.get(place) ?? []), part]);
+  }
+  return groups;
+}
+
+/** The text of a file that holds the declarations of these modules. What it imports is named once, and no name twice. */
+function printAll(place, parts, placeOf) {
+  const imports = new Map();
+  const declared = new Map();
+  const texts = parts.map(([name, file]) => {
+    for (const local of file.declared.keys()) if (isKept(file, local)) claim(declared, local, name, place);
+    const target = (source) => (source.startsWith(".") ? placeOf(resolve(name, source)) : source);
+    return print(file, (statement) => {
+      const source = statement.source?.value;
+      const isHere = ({ local }) => target(source ?? file.imports.get(local.name)?.source ?? "") === place;
+      const specifiers = statement.specifiers?.filter((each) => !isHere(each) || isRenamed(each, place));
+      if (statement.specifiers?.length > 0 && specifiers.length === 0) return undefined;
+      if (source === undefined) return printStatement({ ...statement, specifiers }, file);
+      const from = target(source);
+      if (statement.type !== "ImportDeclaration") return printStatement(statement, file, specifierOf(place, from));
+      for (const { local, imported } of statement.specifiers.filter((each) => isKept(file, each.local.name))) {
+        claim(declared, local.name, `${from} ${imported?.name}`, place);
+        const text = imported.name === local.name ? local.name : `${imported.name} as ${local.name}`;
+        imports.set(from, (imports.get(from) ?? new Set()).add(text));
+      }
+      return undefined;
+    });
+  });
+  const head = [...imports].map(([from, names]) => `import { ${[...names].sort().join(", ")} } from "${specifierOf(place, from)}";\n`);
+  const all = head.join("") + texts.filter(Boolean).join("\n");
+  return /^export \{/m.test(all) ? `${all}\n` : `${all}\nexport {};\n`;
+}
+
+/** Modules of one file share its names. */
+function claim(declared, name, owner, place) {
+  const other = declared.get(name) ?? owner;
+  if (other !== owner) throw new Error(`${place}: "${name}" is declared by ${other} and by ${owner}. Rename one of them.`);
+  declared.set(name, owner);
+}
+
+/** What a module takes from another of the same file is there already, unless it has another name in each. */
+function isRenamed({ imported, exported, local }, place) {
+  if ((imported ?? exported).name !== local.name)
+    throw new Error(`${place}: "${local.name}" has two names. Give it the same name in both modules.`);
+  return false;
+}
+
+function specifierOf(place, target) {
+  if (!target.endsWith(".d.ts")) return target;
+  const path = posix.relative(posix.dirname(place), target).replace(/\.d\.ts$/, ".ts");
+  return path.startsWith(".") ? path : `./${path}`;
+}
+
+function print(file, printOne) {
   const parts = [];
   let end = 0;
   for (const statement of file.body) {
     const comment = file.text.slice(end, statement.start);
-    const text = printStatement(statement, file);
+    const text = printOne(statement);
     if (text !== undefined) parts.push(comment + text);
     end = statement.end;
   }
-  const all = parts.join("").trim();
-  return /^export /m.test(all) ? `${all}\n` : `${all}\nexport {};\n`;
+  return parts.join("").trim();
 }
 
-function printStatement(statement, file) {
-  const isKept = (name) => file.kept.has(`type ${name}`) || file.kept.has(`value ${name}`);
+function isKept(file, name) {
+  return file.kept.has(`type ${name}`) || file.kept.has(`value ${name}`);
+}
+
+function printStatement(statement, file, target) {
   const { source, specifiers } = statement;
-  if (statement.type === "ExportAllDeclaration") return file.kept.has(`star ${source.value}`) ? slice(statement, file) : undefined;
-  if (statement.type === "ImportDeclaration" || specifiers?.length > 0) {
-    const isImport = statement.type === "ImportDeclaration";
-    const kept = specifiers.filter(({ local, exported }) => (isImport ? isKept(local.name) : file.kept.has(`export ${exported.name}`)));
+  const from = target === undefined ? "" : ` from "${target}"`;
+  if (statement.type === "ExportAllDeclaration") return file.kept.has(`star ${source.value}`) ? `export *${from};` : undefined;
+  if (specifiers?.length > 0) {
+    const kept = specifiers.filter(({ exported }) => file.kept.has(`export ${exported.name}`));
     if (kept.length === 0) return undefined;
-    if (kept.length === specifiers.length) return slice(statement, file);
-    const type = statement.importKind === "type" || statement.exportKind === "type" ? " type" : "";
-    const from = source ? ` from ${slice(source, file)}` : "";
-    return `${isImport ? "import" : "export"}${type} { ${kept.map((each) => slice(each, file)).join(", ")} }${from};`;
+    return `export${statement.exportKind === "type" ? " type" : ""} { ${kept.map((each) => slice(each, file)).join(", ")} }${from};`;
   }
   const declaration = statement.declaration ?? statement;
   const names = (declaration.declarations?.map(({ id }) => id) ?? [declaration.id]).filter(Boolean).map(({ name }) => name);
-  if (!names.some(isKept)) return undefined;
+  if (!names.some((name) => isKept(file, name))) return undefined;
   if (names.some((name) => file.kept.has(`value ${name}`)) || declaration.type !== "ClassDeclaration") return slice(statement, file);
   const hidden = declaration.body.body.filter(isConstructor);
   let text = "";

@@ -50,7 +50,7 @@ export class ClientRequests {
   }
 
   /** Asks, and gives the outcome at once when a callback answered at once. Never rejects. */
-  open<K extends AskKind>(kind: K, data: Asks[K]["data"], options: AskOptions): AskOutcome<K> | Promise<AskOutcome<K>> {
+  open<K extends AskKind>(kind: K, data: Asks[K]["data"], options: OpenAskOptions): AskOutcome<K> | Promise<AskOutcome<K>> {
     if (this.#closed) return { kind: "ended", reason: "closed" };
     const ask = new PendingRequest(kind, data, options);
     const anyAsk = ask as unknown as PendingRequest;
@@ -225,7 +225,7 @@ export interface AskInvocation {
   readonly signal: AbortSignal;
 }
 
-interface AskOptions {
+interface OpenAskOptions {
   readonly toolCallId?: string | undefined;
   readonly agentId?: string | undefined;
   /** Only these may answer, and no client that attaches later. Absent: all that answer this kind. */
@@ -245,7 +245,7 @@ interface AskOptions {
 class PendingRequest<K extends AskKind = AskKind> implements ClientRequest<K> {
   readonly kind: K;
   readonly data: Asks[K]["data"];
-  readonly options: AskOptions;
+  readonly options: OpenAskOptions;
   readonly candidates: Set<string> = new Set();
   /** Only its caller is asked so far. */
   isCallers = false;
@@ -255,7 +255,7 @@ class PendingRequest<K extends AskKind = AskKind> implements ClientRequest<K> {
   readonly #invocations = new Map<string, Invocation>();
   #id: string | undefined;
 
-  constructor(kind: K, data: Asks[K]["data"], options: AskOptions) {
+  constructor(kind: K, data: Asks[K]["data"], options: OpenAskOptions) {
     this.kind = kind;
     this.data = data;
     this.options = options;
@@ -292,7 +292,7 @@ class Invocation implements AskInvocation {
   #controller: AbortController | undefined;
   #isWithdrawn = false;
 
-  constructor(sessionId: string, { toolCallId, agentId, key }: AskOptions) {
+  constructor(sessionId: string, { toolCallId, agentId, key }: OpenAskOptions) {
     this.sessionId = sessionId;
     if (toolCallId !== undefined) this.toolCallId = toolCallId;
     if (agentId !== undefined) this.agentId = agentId;
