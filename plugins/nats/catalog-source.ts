@@ -69,7 +69,6 @@ export class CatalogSource implements ToolSource {
   #report(problems: readonly { readonly code: string; readonly message: string }[]): void {
     const diagnostics = problems.map((problem): Diagnostic => ({ severity: "error", source: "nats", ...problem }));
     if (JSON.stringify(diagnostics) === JSON.stringify(this.#snapshot.diagnostics)) return;
-    for (const { code, message } of problems) this.#api.log.warning(message, { code });
     this.#snapshot = { ...this.#snapshot, diagnostics };
     for (const listener of this.#listeners) listener();
   }

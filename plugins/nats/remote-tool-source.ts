@@ -36,6 +36,7 @@ export class RemoteToolSource implements ToolSource {
   #fleet: FleetConnection | undefined;
   #problem: Diagnostic | undefined;
   #isDisposed = false;
+  readonly #late: NodeJS.Timeout;
   readonly #started: Promise<void>;
 
   constructor(api: Pick<PluginApi, "createTool" | "log">, config: RemoteToolsConfig) {
@@ -43,6 +44,8 @@ export class RemoteToolSource implements ToolSource {
     this.#config = config;
     this.#subjects = fleetSubjects(config.prefix);
     this.#started = this.#start();
+    // Not in ready(): a host without a session has the same problem.
+    this.#late = setTimeout(() => this.#reportLate(), config.startupWait).unref();
   }
 
   get snapshot(): SourceSnapshot {
@@ -52,7 +55,7 @@ export class RemoteToolSource implements ToolSource {
   /** Servers that are away do not keep a host from starting: what they have later counts then. */
   async ready(signal: AbortSignal): Promise<void> {
     await waitAtMost(this.#started, this.#config.startupWait, signal);
-    if (this.#fleet === undefined && this.#problem === undefined) this.#report("FLEET_UNREACHABLE", "No NATS server has answered yet.");
+    this.#reportLate();
   }
 
   subscribe(listener: () => void): Disposable {
@@ -62,6 +65,7 @@ export class RemoteToolSource implements ToolSource {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true;
+    clearTimeout(this.#late);
     this.#directory?.[Symbol.dispose]();
     await this.#calls?.[Symbol.asyncDispose]();
     await this.#fleet?.connection.close();
@@ -69,13 +73,25 @@ export class RemoteToolSource implements ToolSource {
 
   async #start(): Promise<void> {
     try {
-      const fleet = await connectFleet(this.#config, "skillhost", true);
+      const fleet = await this.#connect();
       if (this.#isDisposed) return void (await fleet.connection.close());
       await this.#use(fleet);
     } catch (error) {
       const code = (error as { readonly code?: unknown }).code;
       this.#report(typeof code === "string" ? code : "FLEET_UNREACHABLE", error instanceof Error ? error.message : String(error));
     }
+  }
+
+  /** Refused credentials are reported at once, and tried again like servers that are away: either can be put right on the servers. */
+  async #connect(): Promise<FleetConnection> {
+    try {
+      return await connectFleet(this.#config, "skillhost");
+    } catch (error) {
+      const { code, message } = error as { readonly code?: unknown; readonly message: string };
+      if (code === "FLEET_REFUSED") this.#report(code, message);
+      else if (code !== "FLEET_UNREACHABLE") throw error;
+    }
+    return connectFleet(this.#config, "skillhost", true);
   }
 
   async #use(fleet: FleetConnection): Promise<void> {
@@ -118,8 +134,13 @@ export class RemoteToolSource implements ToolSource {
     }
   }
 
+  #reportLate(): void {
+    if (this.#fleet !== undefined || this.#problem !== undefined) return;
+    const servers = [this.#config.servers].flat().join(", ");
+    this.#report("FLEET_UNREACHABLE", `No NATS server has answered yet at ${servers}. The host keeps trying.`);
+  }
+
   #report(code: string, message: string): void {
-    this.#api.log.warning(message, { code });
     this.#problem = { severity: "error", code, source: "nats", message };
     this.#publish();
   }

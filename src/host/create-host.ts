@@ -96,7 +96,7 @@ class SkillHost implements Host {
       all: () => this.diagnostics,
       emit: (diagnostic) => this.#events.emit("diagnostic", diagnostic),
       // Plugins log their own errors, with their names.
-      isLogged: (diagnostic) => (this.#plugins as PluginHost | undefined)?.diagnostics.includes(diagnostic) === true,
+      isLogged: (diagnostic) => (this.#plugins as PluginHost | undefined)?.hasLogged(diagnostic) === true,
     });
     this.#problems = new HostProblems((diagnostic) => this.#feed.report(diagnostic));
     const stored = createFileApprovals({ directory: options.approvalsDirectory, onDiagnostic: this.#problems.report });

@@ -115,7 +115,7 @@ export interface BundleInfo {
 }
 
 export function describePlugin(entry: PluginEntry): PluginInfo {
-  const { name, version, specifier, isBundled, state, isStale, generation, diagnostics, active } = entry;
+  const { name, version, specifier, isBundled, state, isStale, generation, active } = entry;
   return Object.freeze({
     name,
     ...(version !== undefined && { version }),
@@ -127,8 +127,13 @@ export function describePlugin(entry: PluginEntry): PluginInfo {
     ...(active?.bundle !== undefined && { bundle: toBundleInfo(active.bundle) }),
     requires: Object.fromEntries((active?.requires ?? []).map(({ name: required, range }) => [required, range])),
     ...(active === undefined ? nothing : namesOfContributions(active)),
-    diagnostics: [...diagnostics],
+    diagnostics: diagnosticsOf(entry),
   });
+}
+
+/** The diagnostics of its latest attempt, and what its tool sources report now. */
+export function diagnosticsOf({ diagnostics, active }: PluginEntry): readonly Diagnostic[] {
+  return [...diagnostics, ...(active?.published ?? []).flatMap(({ snapshot }) => snapshot.diagnostics)];
 }
 
 function toBundleInfo({ dialect, folder, manifestFile, skills }: Bundle): BundleInfo {

@@ -16,7 +16,7 @@ import type { SkillTrust } from "../trust/skill-trust.ts";
 import type { ImportModule } from "./bundled.ts";
 import type { Plugin } from "./define-plugin.ts";
 import type { PluginAgent, PluginCommand } from "./plugin-api.ts";
-import { type ActivePlugin, createEntry, describePlugin, type PluginEntry, type PluginInfo } from "./plugin-entry.ts";
+import { type ActivePlugin, createEntry, describePlugin, diagnosticsOf, type PluginEntry, type PluginInfo } from "./plugin-entry.ts";
 import { activateAll, joinNamed, PluginLifecycle } from "./plugin-lifecycle.ts";
 import { PluginReloads, type PluginsChange } from "./plugin-reloads.ts";
 import { PluginSessions } from "./plugin-sessions.ts";
@@ -118,7 +118,12 @@ export class PluginHost implements AsyncDisposable {
   }
 
   get diagnostics(): readonly Diagnostic[] {
-    return this.#entries.flatMap(({ diagnostics }) => diagnostics);
+    return this.#entries.flatMap(diagnosticsOf);
+  }
+
+  /** Whether a problem is one that was logged when the plugin was loaded. What tool sources report is not. */
+  hasLogged(problem: Diagnostic): boolean {
+    return this.#entries.some(({ diagnostics }) => diagnostics.includes(problem));
   }
 
   /** The tools for the catalogs of sessions. The same array until something in it changes. */

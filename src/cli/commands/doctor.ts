@@ -49,6 +49,7 @@ export async function doctor(context: CommandContext, { timeout = 20_000, clearC
 
 async function examine(context: CommandContext, host: Host, timeout: number): Promise<DoctorReport> {
   const resolved = resolveHostOptions(toHostOptions(context, [], false));
+  await firstSnapshots(host);
   const machine = await readMachine(resolved.roots);
   const found = [...checkMachine(machine), ...checkFolders(foldersOf(resolved))];
   const clients = findConnectedClients(context);
@@ -77,6 +78,13 @@ async function examine(context: CommandContext, host: Host, timeout: number): Pr
     servers,
     findings: findings.filter(({ code }) => code !== "FOLDER_UNTRUSTED"),
   };
+}
+
+/** Waits for the tool sources of plugins, which report then what they cannot reach. A session does that; it starts no server. */
+async function firstSnapshots(host: Host): Promise<void> {
+  if (!host.plugins.some(({ toolSources }) => toolSources.length > 0)) return;
+  await using session = await host.createSession({ persist: false });
+  await session.ready();
 }
 
 /** Removes what skillhost cached, and does nothing else. */
