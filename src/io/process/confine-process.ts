@@ -66,16 +66,20 @@ export function confinedCommand(
   cwd: string,
   command: readonly string[],
 ): readonly [string, readonly string[]] {
-  const masks = unreadable.flatMap((path) => (isFolder(path) ? ["--tmpfs", path, "--remount-ro", path] : ["--ro-bind", "/dev/null", path]));
   const args = [
     ...["--unshare-user", "--cap-drop", "ALL", "--die-with-parent", "--dev-bind", "/", "/"],
     ...(isOffline ? ["--unshare-net"] : []),
     // Before the masks, because a bind mount makes everything below it visible again.
     ...unwritable.flatMap((path) => ["--ro-bind", path, path]),
-    ...masks,
+    ...masksOf(unreadable),
     ...["--chdir", cwd, "--", ...command],
   ];
   return [program, args];
+}
+
+/** The arguments that make files and folders appear empty. */
+export function masksOf(unreadable: readonly string[]): readonly string[] {
+  return unreadable.flatMap((path) => (isFolder(path) ? ["--tmpfs", path, "--remount-ro", path] : ["--ro-bind", "/dev/null", path]));
 }
 
 function isFolder(path: string): boolean {

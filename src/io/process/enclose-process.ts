@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { promisify } from "node:util";
-import { findBubblewrap } from "./confine-process.ts";
+import { findBubblewrap, masksOf, type ProcessLimits } from "./confine-process.ts";
 
 /** All that an enclosed program reaches of this machine, besides the libraries of the system. Paths are absolute; missing ones are left out. */
 export interface Enclosure {
@@ -10,6 +10,8 @@ export interface Enclosure {
   readonly writable: readonly string[];
   /** Programs that it may start. */
   readonly programs: readonly string[];
+  /** What it does not reach although it is named above. */
+  readonly withheld?: Pick<ProcessLimits, "unreadable" | "unwritable"> | undefined;
 }
 
 /**
@@ -86,10 +88,12 @@ const systemFiles = ["/etc/ld.so.cache", "/etc/localtime", "/etc/ssl", "/etc/pki
  */
 export function enclosedCommand(
   program: string,
-  { readable, writable, programs }: Enclosure,
+  { readable, writable, programs, withheld = nothingWithheld }: Enclosure,
   cwd: string,
   command: readonly string[],
 ): readonly [string, readonly string[]] {
+  const { unreadable, unwritable } = withheld;
+  const isKept = (path: string): boolean => unwritable.some((each) => isWithin(each, path));
   const shown = withoutNested([...readable, process.execPath, ...programs]);
   const args = [
     ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"],
@@ -99,10 +103,22 @@ export function enclosedCommand(
     ...[...systemFolders, ...systemFiles].flatMap(asInSystem),
     ...shown.flatMap((path) => bound("--ro-bind", path)),
     // Last, because a bind mount hides what was mounted below it before.
-    ...[...writable].sort(byLength).flatMap((path) => bound("--bind", path)),
+    ...[...writable].sort(byLength).flatMap((path) => bound(isKept(path) ? "--ro-bind" : "--bind", path)),
+    ...unwritable.filter((path) => writable.some((each) => isWithin(each, path))).flatMap((path) => ["--ro-bind", path, path]),
+    ...masksOf(unreadable),
+    // The folder that it starts in exists, even if nothing of it is shown.
+    ...["--dir", cwd],
     ...["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--", ...command],
   ];
   return [program, args];
+}
+
+const nothingWithheld = { unreadable: [], unwritable: [] };
+
+/** Both paths with links resolved, since those of rules are. */
+function isWithin(folder: string, path: string): boolean {
+  const [outer, inner] = [realPathOf(folder) ?? folder, realPathOf(path) ?? path];
+  return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
 }
 
 function asInSystem(path: string): readonly string[] {

@@ -15,7 +15,7 @@ import type { CheckedFolder, FolderView } from "../../trust/checked-folder.ts";
 import { pathInSkill } from "../load/skill-path.ts";
 import type { ToolEntry } from "../load/tool-entries.ts";
 import { adaptExecute, registerDisposer } from "../load/tool-module.ts";
-import type { HandlerPick } from "../load/tool-runner.ts";
+import type { EncloseProgram, HandlerPick } from "../load/tool-runner.ts";
 import { type Arguments, fillAddress, fillElement, fillElements, fillJson, fillText, optionArgument } from "./fill-template.ts";
 
 type Handler = (args: Arguments, invocation: ToolInvocation, context: ToolContext) => unknown;
@@ -34,6 +34,8 @@ interface HandlerPlace {
   readonly tree?: CheckedFolder | undefined;
   /** Runs modules elsewhere than in this process. */
   isolated?: ((file: string, pick: HandlerPick) => Handler | undefined) | undefined;
+  /** Keeps programs to what the skill declares. */
+  readonly enclose?: EncloseProgram | undefined;
 }
 
 /**
@@ -42,7 +44,7 @@ interface HandlerPlace {
  */
 export function handlerOf(tool: ToolJson, entry: ToolEntry, place: HandlerPlace): Handler | undefined {
   const spec = tool.handler;
-  if (spec?.kind === "command") return createCommandHandler(spec, place.folder, programsOf(place));
+  if (spec?.kind === "command") return createCommandHandler(spec, place.folder, { checked: programsOf(place), enclose: place.enclose });
   if (spec?.kind === "http") return createHttpHandler(spec, { guardsPrivateNetworks: !place.isUnrestricted });
   if (spec?.kind === "mcp") return (args, _invocation, context) => context.callTool(`${spec.server}/${spec.tool}`, args);
   if (spec?.kind === "module") return moduleHandler(moduleFile(spec.module, entry, place), tool.definition.name, spec.export, place);
@@ -125,13 +127,18 @@ interface CommandSpec {
 
 const maxOutputBytes = 10 * 1024 * 1024;
 
+interface ProgramOptions {
+  readonly checked?: Pick<CheckedPrograms, "open"> | undefined;
+  readonly enclose?: EncloseProgram | undefined;
+}
+
 /**
  * A handler that runs a program with an argument vector: never in a shell, with a minimal environment plus `env`. The working directory
  * is the session's unless `cwd` names a folder relative to the skill. The program's stdout is the result; stderr goes only to the log.
  * The program and its children end with the call. An argument that the program could take for an option is refused. With `checked`,
- * `{baseDir}`, `./` and `cwd` refer to a private copy of the skill's folder.
+ * `{baseDir}`, `./` and `cwd` refer to a private copy of the skill's folder. With `enclose`, the program reaches only what its skill declares.
  */
-function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: Pick<CheckedPrograms, "open">) {
+function createCommandHandler(spec: CommandSpec, skillFolder: string, { checked, enclose }: ProgramOptions = {}) {
   return async (args: Arguments, invocation: ToolInvocation, context?: Pick<ToolContext, "limits">): Promise<object> => {
     const option = optionArgument(spec.args, args);
     if (option !== undefined) return optionRefused(option);
@@ -140,10 +147,14 @@ function createCommandHandler(spec: CommandSpec, skillFolder: string, checked?: 
     if (opened?.ok === false) return failure("The program of this tool is not allowed to run.", formatDiagnostic(opened.diagnostic));
     const folder = opened?.folder ?? skillFolder;
     const { kind: _, ...program } = programReach(spec, args, { folder, workingDirectory: invocation.workingDirectory });
-    const limits = context?.limits;
+    let started = { ...program, limits: context?.limits };
+    try {
+      if (enclose !== undefined) started = { ...started, limits: undefined, ...(await enclose({ ...started, folder })) };
+    } catch (error) {
+      return failure("The program of this tool could not be run.", errorMessage(error));
+    }
     const outcome = await runProgram({
-      ...program,
-      ...(limits === undefined ? {} : { limits }),
+      ...started,
       signal: invocation.signal,
       maxOutputBytes,
     });

@@ -14,7 +14,7 @@ import { type ChildListener, type ChildPlace, type ChildTransport, type OpenChil
 import { type ChangeListener, defineOffers, type OffersChild } from "./isolated-offers.ts";
 import { IsolatedSkill } from "./isolated-skill.ts";
 import type { IsolationTier } from "./isolation-policy.ts";
-import { findProtection } from "./protection.ts";
+import { findProtection, refusal } from "./protection.ts";
 import type { ChildRequestOptions } from "./skill-channel.ts";
 import { limitsOf } from "./skill-limits.ts";
 
@@ -90,8 +90,7 @@ function plainTarget({ skill, generation, checked }: RunnerTarget): Pick<Loading
 async function openStrictly(place: ChildPlace, listener: ChildListener): Promise<ChildTransport> {
   const { state, reason } = await findProtection();
   if (state === "enforced") return openProcess(place, listener);
-  const message = `Code of this skill does not run, because this machine cannot enforce its limits: ${reason}. Install bubblewrap (Linux), or choose the isolation "process" to run it anyway.`;
-  throw new HostError("ISOLATION_NOT_ENFORCED", message);
+  throw refusal("Modules", reason);
 }
 
 /** Reports a machine that does not enforce all limits. */

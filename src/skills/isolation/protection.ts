@@ -1,3 +1,4 @@
+import { HostError } from "../../base/errors.ts";
 import { findSandbox, type Sandbox } from "../../io/process/enclose-process.ts";
 
 /** How far this machine enforces the limits of isolated code. */
@@ -14,6 +15,12 @@ function protectionOf(sandbox: Sandbox): Protection {
   if (sandbox.kind === "none") return { state: "not-enforced", reason: sandbox.why };
   const open = "the network, native code, links and signals to other processes are not limited";
   return { state: "partly", reason: `${sandbox.by}; ${open}, because ${sandbox.why}` };
+}
+
+/** Why something of a skill that is isolated as `strict` does not run here. `what`: plural, such as "Programs". */
+export function refusal(what: string, why: string): HostError {
+  const message = `${what} of this skill do not run, because this machine cannot enforce their limits: ${why}. Install bubblewrap (Linux), or choose the isolation "process" to run them anyway.`;
+  return new HostError("ISOLATION_NOT_ENFORCED", message);
 }
 
 /** How far this machine enforces the limits of isolated code. */

@@ -89,7 +89,7 @@ function moduleFiles(folder: string): readonly string[] {
 }
 
 /** A program by its path, or by its name in the folders of PATH. */
-function findProgram(name: string, place: LimitPlace): readonly string[] {
+export function findProgram(name: string, place: LimitPlace): readonly string[] {
   if (/[\\/]/.test(name)) return [resolvePath(name, place)];
   const folders = (process.env["PATH"] ?? "").split(process.platform === "win32" ? ";" : ":").filter(isAbsolute);
   const found = folders.map((each) => join(each, name)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);

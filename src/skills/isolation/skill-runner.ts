@@ -2,6 +2,7 @@ import type { ModuleLoader } from "../../io/module-loader/module-loader.ts";
 import { createModuleRunner } from "../load/stage-tool.ts";
 import { moduleExtensions } from "../load/tool-entries.ts";
 import type { RunnerTarget, ToolRunner } from "../load/tool-runner.ts";
+import { encloseProgramsOf } from "./enclosed-programs.ts";
 import { createIsolatedRunner } from "./isolated-runner.ts";
 import { type Isolation, type IsolationTier, tierFor } from "./isolation-policy.ts";
 
@@ -28,5 +29,8 @@ export function createSkillRunner(loader: ModuleLoader, { isolation, workingDire
     runsCheckedFiles: true,
     load: (file, target, scope) => runnerOf(target).load(file, target, scope),
     handler: (file, pick, target, scope) => runnerOf(target).handler?.(file, pick, target, scope),
+    programs({ scope, permissions, skill: { folder } }) {
+      return encloseProgramsOf(tierFor(isolation, scope), { permissions, place: { folder, workingDirectory } });
+    },
   };
 }

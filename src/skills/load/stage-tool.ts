@@ -30,7 +30,7 @@ import { readToolJson } from "./read-skill.ts";
 import { rightsOf, type SkillStanding, type ToolRights } from "./skill-definitions.ts";
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 import { definitionsOfModule, moduleFailure } from "./tool-module.ts";
-import type { LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
+import type { EnclosedPrograms, LoadedTools, RunnerTarget, ToolRunner } from "./tool-runner.ts";
 
 /** The result of one entry. It is carried over to later generations as long as none of its files changes. */
 export interface ToolUnit {
@@ -80,7 +80,8 @@ export async function stageTool(entry: ToolEntry, context: StageContext): Promis
   const calls = countCalls();
   // The manifest does not belong to a tool in it: its other lines may change.
   const files = new Set(entry.kind === "inline" ? [] : [entry.file]);
-  const staged = entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : stageJson(entry, files, context, scope);
+  const staged =
+    entry.kind === "module" ? await stageModule(entry.file, files, context, scope) : await stageJson(entry, files, context, scope);
   const { name: source } = context.target.skill;
   const { uses = [], rights = rightsOf(context.standing, "code") } = staged;
   const identity = identityOf(context.target.skill.identity, uses, context.permissions);
@@ -141,7 +142,12 @@ async function stageModule(file: string, files: Set<string>, context: StageConte
   }
 }
 
-function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<string>, context: StageContext, scope: OwnedScope): Staged {
+async function stageJson(
+  entry: Exclude<ToolEntry, { kind: "module" }>,
+  files: Set<string>,
+  context: StageContext,
+  scope: OwnedScope,
+): Promise<Staged> {
   const { tool, diagnostics } = readToolJson(entry, context.seen, context.guard);
   if (tool === undefined) return { tools: [], diagnostics };
   const { folder } = context.target.skill;
@@ -149,15 +155,15 @@ function stageJson(entry: Exclude<ToolEntry, { kind: "module" }>, files: Set<str
   const faults = useFaults(tool, entry.file, { permissions: context.permissions, rights });
   if (faults.length > 0) return { tools: [], diagnostics: [...diagnostics, ...faults] };
   try {
-    const handler =
-      context.mayRun === false
-        ? undefined
-        : handlerOf(tool, entry, { ...context, ...rights, folder, files, scope, isolated: isolatedHandlers(context, scope) });
+    const programs = tool.handler?.kind === "command" && context.mayRun !== false ? enclosedPrograms(context) : undefined;
+    const place = { ...context, ...rights, folder, files, scope, isolated: isolatedHandlers(context, scope), enclose: programs?.enclose };
+    const handler = context.mayRun === false ? undefined : handlerOf(tool, entry, place);
     const permission = permissionOf(tool, folder);
     const definition = { ...tool.definition, ...(handler && { handler }), ...(permission && { permission }) };
     const made = makeTools([definition], entry.file, context.target, { isDeclared: true });
     const tools = made.tools.map((each) => reaching(each, tool.handler, folder));
-    return { tools, diagnostics: [...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
+    const limited = (await programs?.report(entry.file)) ?? [];
+    return { tools, diagnostics: [...limited, ...diagnostics, ...made.diagnostics], uses: usesOf(tool.handler), rights };
   } catch (error) {
     for (const path of filesOf(error, entry.file, context)) files.add(path);
     return { tools: [], diagnostics: [...diagnostics, diagnosticOf(entry.file, error)] };
@@ -172,6 +178,14 @@ function isolatedHandlers({ runners, target, tree }: StageContext, scope: OwnedS
     if (tree !== undefined && runner.runsCheckedFiles !== true) throw new HostError("TRUST_RUNNER", runsByName(file).message);
     return runner.handler(file, pick, target, scope);
   };
+}
+
+function enclosedPrograms({ runners, target }: StageContext): EnclosedPrograms | undefined {
+  for (const runner of runners) {
+    const programs = runner.programs?.(target);
+    if (programs !== undefined) return programs;
+  }
+  return undefined;
 }
 
 function isCode({ handler }: ToolJson, entry: Exclude<ToolEntry, { kind: "module" }>): boolean {

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
+import type { ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CheckedTree } from "../../io/read-bounded.ts";
 import type { Scope } from "../../io/scope.ts";
 import type { ToolHandler } from "../../tools/define/define-tool.ts";
@@ -46,6 +47,29 @@ export interface ToolRunner {
   load(file: string, target: RunnerTarget, scope: Scope): Promise<LoadedTools>;
   /** The handler of a tool JSON in one of these files. Absent or undefined: the host runs such a module itself. @internal */
   handler?(file: string, pick: HandlerPick, target: RunnerTarget, scope: Scope): ToolHandler<unknown> | undefined;
+  /** How programs of tool JSON are kept to what the skill declares. Absent or undefined: not at all. @internal */
+  programs?(target: RunnerTarget): EnclosedPrograms | undefined;
+}
+
+/** @internal */
+export interface EnclosedPrograms {
+  readonly enclose: EncloseProgram;
+  /** Reports in how far this machine encloses the programs of a tool JSON. */
+  report(file: string): Promise<readonly Diagnostic[]>;
+}
+
+/**
+ * Changes how a program is started. `folder` is the skill's folder, or a copy of it. Rejects with a `HostError` if it may not run.
+ * @internal
+ */
+export type EncloseProgram = (program: StartedProgram & { readonly folder: string; readonly cwd: string }) => Promise<StartedProgram>;
+
+interface StartedProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** What the rules of the session keep it from. The result has these where the enclosure does not include them. */
+  readonly limits?: ProcessLimits | undefined;
 }
 
 /** Which export of a module handles a tool that JSON defines. */
