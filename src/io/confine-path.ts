@@ -19,7 +19,8 @@ export function confinePath(root: string, path: string, isPlain?: (target: strin
   if (isPlain?.(target)) return { ok: true, path: target };
   try {
     const real = realPathOfDeepest(target);
-    if (isInside(realPathOfDeepest(resolve(root)), real)) return { ok: true, path: target };
+    // A part of a path without links has none either, so the root itself is resolved only where this does not answer.
+    if (isInside(root, real) || isInside(realPathOfDeepest(resolve(root)), real)) return { ok: true, path: target };
     return no(
       "link-out",
       `${JSON.stringify(path)} is, or is below, a symbolic link that points out of its folder. Copy the file into the folder instead.`,
@@ -79,9 +80,20 @@ function no(reason: Refusal["reason"], message: string): Refusal {
 export function realPathOfDeepest(path: string): string {
   const missing: string[] = [];
   for (let at = path; ; at = dirname(at)) {
-    if (exists(at)) return join(realpathSync.native(at), ...missing.reverse());
+    const real = realPathOf(at);
+    if (real !== undefined) return join(real, ...missing.reverse());
     if (at === dirname(at)) return path;
     missing.push(basename(at));
+  }
+}
+
+/** Undefined: the path does not exist. Throws the system's error for a link that leads nowhere. */
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch (error) {
+    if (!exists(path)) return undefined;
+    throw error;
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Dir, lstatSync, opendirSync, type Stats } from "node:fs";
+import { type Dir, lstatSync, opendirSync, readdirSync, type Stats } from "node:fs";
 import { join, sep } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { Emitter } from "../../base/emitter.ts";
@@ -114,7 +114,7 @@ function walkFolder(folder: string): Walk {
   let entries = 0;
   let isCut = false;
   for (let next = waiting.pop(); next !== undefined && !isCut; next = waiting.pop()) {
-    for (const entry of entriesOf(join(folder, next.path))) {
+    for (const entry of next.path === "" ? topEntriesOf(folder) : entriesOf(join(folder, next.path))) {
       if (++entries > maxEntries) isCut = true;
       if (isCut) break;
       if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
@@ -131,6 +131,16 @@ interface Entry {
   readonly name: string;
   isFile(): boolean;
   isDirectory(): boolean;
+}
+
+/** At once, as when the skill was loaded: that takes half the time. */
+function topEntriesOf(folder: string): readonly Entry[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // Removed or unreadable.
+    return [];
+  }
 }
 
 /** Reads entries one by one: a folder may contain millions of files. */
