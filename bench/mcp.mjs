@@ -1,14 +1,14 @@
 // Serving MCP on standard input and output beside a bare server of the official SDK (both lines) and FastMCP, and being
 // its client. The same raw client drives all servers, in turn.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { built } from "./support/built.mjs";
 import { writeEchoSkill } from "./support/echo-skill.mjs";
 import { median, timed } from "./support/measure.mjs";
 import { goal, ratio, table, title } from "./support/report.mjs";
-import { tempFolder } from "./support/skills.mjs";
+import { tempFolder, writeTextSkills } from "./support/skills.mjs";
 
 const inFlight = 64;
 const callsPerRound = 4000;
@@ -24,6 +24,7 @@ if (!hasFastMcp) console.log("FastMCP is skipped: it is not installed (npm ci --
 await measureServing("the SDK's client", connectSdk);
 await measureServing("a client with nothing in it but JSON", connect);
 await measureListing();
+await measureSkillListing(12_725);
 await measureConnecting();
 await measureHop();
 
@@ -102,6 +103,48 @@ async function listAll(client) {
     cursor = nextCursor;
   } while (cursor !== undefined);
   if (count !== 1000) throw new Error(`${count} tools instead of 1,000.`);
+}
+
+/** All pages of `skills/list`, in processes that have not read the files of the skills for it before. */
+async function measureSkillListing(size) {
+  title(`Listing ${size.toLocaleString("en-US")} skills over stdio (skills/list, all pages)`);
+  const place = tempFolder();
+  writeTextSkills(place.skills, size);
+  const rows = [];
+  for (let round = 0; round < 3; round++) {
+    const client = await connect([bin, "mcp", "--yes", "--skills", place.skills]);
+    const before = memoryOf(client.pid);
+    const begin = performance.now();
+    let [count, pages, cursor] = [0, 0, undefined];
+    do {
+      const page = await client.request("skills/list", cursor === undefined ? {} : { cursor });
+      count += page.skills.length;
+      pages++;
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    const wall = performance.now() - begin;
+    rows.push({
+      round,
+      pages,
+      ms: wall,
+      "RSS before, MB": before.resident,
+      "RSS MB": memoryOf(client.pid).resident,
+      "most MB": memoryOf(client.pid).most,
+    });
+    client.close();
+    if (count !== size) throw new Error(`${count} skills instead of ${size}.`);
+  }
+  place.remove();
+  table(rows);
+  goal("all pages of skills/list", median(rows.map(({ ms }) => ms)), 2000, "ms");
+  if (process.platform === "linux") goal("RSS after all pages", median(rows.map((row) => row["RSS MB"])), 400, "MB");
+}
+
+function memoryOf(pid) {
+  if (process.platform !== "linux") return { resident: Number.NaN, most: Number.NaN };
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const megabytes = (field) => Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)[1]) / 1024;
+  return { resident: megabytes("VmRSS"), most: megabytes("VmHWM") };
 }
 
 async function measureConnecting() {
@@ -232,7 +275,7 @@ async function connect(args) {
     });
   await request("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "bench", version: "1" } });
   send({ method: "notifications/initialized" });
-  return { request, close: () => child.kill() };
+  return { request, pid: child.pid, close: () => child.kill() };
 }
 
 async function pool(count, width, run) {

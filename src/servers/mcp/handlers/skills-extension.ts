@@ -270,13 +270,16 @@ async function documentEntry(name: string, skill: SkillEntry, document: ServedFi
 /** The entry of a simple SKILL.md, without the SDK, which takes ten times as long. */
 function plainEntry(name: string, bytes: Uint8Array): Skill | undefined {
   const document = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!isUtf8(document)) return undefined;
-  const frontmatter = readPlainFrontMatter(document.toString("utf8", 0, maxPlainLength), name);
+  const end = document.indexOf(frontMatterEnd);
+  if (end < 0 || end > maxPlainLength || !isUtf8(document)) return undefined;
+  // Only the front matter: the texts of the entry are parts of this string, and keep all of it.
+  const frontmatter = readPlainFrontMatter(document.toString("utf8", 0, end + frontMatterEnd.length), name);
   if (frontmatter === undefined) return undefined;
   const uri = addressOf(name, documentName);
   return { uri, frontmatter: frontmatter as Skill["frontmatter"], resources: [describe(uri, bytes)] };
 }
 
+const frontMatterEnd = "\n---\n";
 /** Longer front matter is not simple. */
 const maxPlainLength = 4_096;
 
