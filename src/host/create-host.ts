@@ -122,7 +122,7 @@ class SkillHost implements Host {
     });
     // The runners of plugins are added after their activation, before any skill is loaded.
     const { isolation } = options;
-    const runners = [createSkillRunner(this.#loader, { isolation, workingDirectory })];
+    const runners = [createSkillRunner(this.#loader, { isolation, workingDirectory, isWatched: options.watch })];
     const cache = options.caches ? cacheFolder("skills") : undefined;
     const texts = cache === undefined ? undefined : new SkillTextCache(cache);
     const ofStore = { loader: this.#loader, runners, hostVersion: packageVersion, onEdited: this.#problems.forget, texts };

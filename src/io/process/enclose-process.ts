@@ -121,6 +121,12 @@ function isWithin(folder: string, path: string): boolean {
   return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
 }
 
+/** The real paths that `enclosedCommand` mounts for an enclosure, besides the libraries of the system. */
+export function enclosedPaths({ readable, writable, programs }: Enclosure): readonly string[] {
+  const shown = [...withoutNested([...readable, process.execPath, ...programs]), ...writable];
+  return [...new Set(shown.flatMap((path) => realPathOf(path) ?? []))];
+}
+
 function asInSystem(path: string): readonly string[] {
   const entry = lstatSync(path, { throwIfNoEntry: false });
   if (entry === undefined) return [];

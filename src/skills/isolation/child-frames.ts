@@ -6,6 +6,14 @@ export type ChildFrame = Readonly<Record<string, unknown>>;
 /** The argument of a child process whose connections are made by the host. */
 export const throughHost = "--connect-through-host";
 
+/** Asks a child that has run no code of its skill yet what it sees at the paths of its mounts. */
+export interface MountsAsked {
+  readonly mounts: readonly string[];
+}
+
+/** The beginning of a frame that is a `MountsAsked`. */
+export const mountsAsked = '{"mounts":';
+
 /** A longer frame ends the channel. */
 export const maxFrameLength: number = 64 * 1024 * 1024;
 

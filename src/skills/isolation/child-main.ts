@@ -1,5 +1,6 @@
 import { parentPort } from "node:worker_threads";
-import { type ChildFrame, FrameSplitter, throughHost } from "./child-frames.ts";
+import { identityOf } from "../../io/process/mount-identity.ts";
+import { type ChildFrame, FrameSplitter, type MountsAsked, mountsAsked, throughHost } from "./child-frames.ts";
 import { connectThroughHost } from "./child-network.ts";
 import { serveSkill } from "./serve-skill.ts";
 
@@ -19,7 +20,10 @@ if (parentPort !== null) {
   const serve = serveSkill(send, { caches: false });
   const connected = process.argv.includes(throughHost) ? connectThroughHost((frame) => send(JSON.stringify(frame))) : undefined;
   const receive = (text: string): void => {
-    if (connected !== undefined && text.startsWith('{"kind":"connected",')) connected(JSON.parse(text) as ChildFrame);
+    // Before any code of the skill runs.
+    if (text.startsWith(mountsAsked))
+      send(JSON.stringify({ mounts: (JSON.parse(text) as MountsAsked).mounts.map((path) => identityOf(path) ?? null) }));
+    else if (connected !== undefined && text.startsWith('{"kind":"connected",')) connected(JSON.parse(text) as ChildFrame);
     else serve(text);
   };
   const lines = new FrameSplitter(receive, () => process.exit(1));

@@ -2,19 +2,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { errorMessage } from "../../base/errors.ts";
+import { errorMessage, HostError } from "../../base/errors.ts";
 import { packageRoot } from "../../base/package-root.ts";
 import { minimalEnvironment } from "../../io/process/child-environment.ts";
 import { spawnProcess } from "../../io/process/child-process.ts";
 import {
   enclosedCommand,
+  enclosedPaths,
   enclosedTemporaryFolder,
   findSandbox,
   permissionArguments,
   type Sandbox,
 } from "../../io/process/enclose-process.ts";
+import { liesAt } from "../../io/process/mount-identity.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
-import { FrameSplitter, maxFrameLength, parseFrame, throughHost } from "./child-frames.ts";
+import { FrameSplitter, type MountsAsked, maxFrameLength, parseFrame, throughHost } from "./child-frames.ts";
 import { NetworkGate } from "./network-gate.ts";
 import type { SkillLimits } from "./skill-limits.ts";
 
@@ -23,6 +25,8 @@ export interface ChildTransport {
   send(text: string): void;
   /** Ends the child at once. Settles when nothing of it is left. */
   kill(): Promise<void>;
+  /** Whether a child that starts at this place now would get the same. @throws HostError `ISOLATION_PATH` as its start would */
+  suits(place: ChildPlace): boolean;
 }
 
 export interface ChildListener {
@@ -72,6 +76,8 @@ export async function openWorker(_place: ChildPlace, listener: ChildListener): P
   return {
     send: (text) => worker.postMessage(text),
     kill: async () => void (await worker.terminate()),
+    // It shares everything with the host, wherever its skill lies.
+    suits: () => true,
   };
 }
 
@@ -85,9 +91,59 @@ export async function openProcess(place: ChildPlace, listener: ChildListener): P
 
 /** Like `openProcess`, in this sandbox: tests try the weaker ones. @internal */
 export async function openEnclosed(place: ChildPlace, listener: ChildListener, sandbox: Sandbox): Promise<ChildTransport> {
+  if (sandbox.kind !== "system") return startEnclosed(place, listener, sandbox);
+  for (let attempt = 1; attempt <= maxStarts; attempt++) {
+    const relay = new ChildRelay();
+    const child = await startEnclosed(place, relay, sandbox);
+    const { end } = relay;
+    let isRight = false;
+    try {
+      isRight = end === undefined && child.suits(place);
+    } finally {
+      if (!isRight) await child.kill();
+    }
+    if (isRight) {
+      relay.attach(listener);
+      return child;
+    }
+    if (end !== undefined) throw new Error(`The child of an isolated skill could not be started: ${end}.`);
+  }
+  const message = `Files that the skill in ${place.folder} may reach were replaced again and again while its child was started. Stop what replaces them, and reload the skill.`;
+  throw new HostError("ISOLATION_PATH", message);
+}
+
+/** Starts of a child, when its files are replaced meanwhile. */
+const maxStarts = 5;
+
+/** The listener of a child that has none yet. */
+export class ChildRelay implements ChildListener {
+  #listener: ChildListener | undefined;
+  #ended: string | undefined;
+
+  attach(listener: ChildListener): void {
+    this.#listener = listener;
+  }
+
+  received = (text: string): void => {
+    this.#listener?.received(text);
+  };
+
+  ended = (reason: string): void => {
+    this.#ended = reason;
+    this.#listener?.ended(reason);
+  };
+
+  /** Why the child has ended. */
+  get end(): string | undefined {
+    return this.#ended;
+  }
+}
+
+async function startEnclosed(place: ChildPlace, listener: ChildListener, sandbox: Sandbox): Promise<ChildTransport> {
   const limits = place.limits?.();
   const resources = createResources(limits, sandbox);
-  const spawned = await spawnProcess({ ...launchOf(place, { limits, sandbox, resources }), cwd: place.folder });
+  const launch = launchOf(place, { limits, sandbox, resources });
+  const spawned = await spawnProcess({ ...launch, cwd: place.folder });
   if (spawned.kind !== "spawned") {
     resources.close();
     throw new Error(spawned.message);
@@ -104,20 +160,45 @@ export async function openEnclosed(place: ChildPlace, listener: ChildListener, s
     if (child.stdin.writableLength > 2 * maxFrameLength) fail("it does not read what it is sent");
   };
   const doors = new NetworkDoor(resources.gate, send, fail);
+  let answered: ((text: string) => void) | undefined;
   const received = (text: string): void => {
-    if (!doors.receives(text)) listener.received(text);
+    if (answered !== undefined) answered(text);
+    else if (!doors.receives(text)) listener.received(text);
   };
   const lines = new FrameSplitter(received, () => fail("it sent a message that is too long"));
   child.stdout.on("data", (chunk: Buffer) => lines.add(chunk));
   child.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
-  void child.ended.then(({ code, signal }) => {
+  const ended = child.ended.then(({ code, signal }) => {
     resources.close();
     const heap = /heap out of memory|Allocation failed/.test(stderr.text) ? outOfMemory : undefined;
     const line = stderr.lastLine;
     const how = signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`;
     listener.ended(failure ?? heap ?? (line === undefined ? how : `${how}: ${line}`));
   });
-  return { send, kill: async () => void (await child.stop(0)) };
+  const mounts = launch.mounts ?? [];
+  let seen: readonly unknown[] = [];
+  if (launch.mounts !== undefined) {
+    const answer = new Promise<string>((resolve) => {
+      answered = resolve;
+    });
+    send(JSON.stringify({ mounts } satisfies MountsAsked));
+    const text = await Promise.race([answer, ended]);
+    answered = undefined;
+    const given = parseFrame(text ?? "")?.["mounts"];
+    seen = Array.isArray(given) ? given : [];
+  }
+  // A file that is mounted stays what it is and keeps its number, so what was seen once is still there.
+  const areSame = (): boolean =>
+    seen.length === mounts.length && seen.every((identity, index) => identity === null || liesAt(mounts[index]!, String(identity)));
+  const started = JSON.stringify(launch);
+  return {
+    send,
+    kill: async () => void (await child.stop(0)),
+    suits(next) {
+      const now = { limits: next.limits?.(), sandbox, resources };
+      return next.folder === place.folder && JSON.stringify(launchOf(next, now)) === started && areSame();
+    },
+  };
 }
 
 /** What exists as long as a child. */
@@ -160,7 +241,15 @@ interface Enclosing {
   readonly resources: ChildResources;
 }
 
-function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resources: { gate, temporary } }: Enclosing) {
+interface EnclosedLaunch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  /** Where a child that has its own file tree must see the files that lie there outside. */
+  readonly mounts?: readonly string[];
+}
+
+function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resources: { gate, temporary } }: Enclosing): EnclosedLaunch {
   const declared = environment.flatMap((name) => {
     const value = process.env[name];
     return value === undefined || unsafeVariables.test(name) ? [] : [[name, value] as const];
@@ -178,7 +267,8 @@ function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resour
   const enclosure = { ...limits, readable: [...limits.readable, ...(gate === undefined ? [] : [gate.folder])] };
   const inner = [process.execPath, ...node, program, ...(gate === undefined ? [] : [throughHost])];
   const [command, args] = enclosedCommand(sandbox.program, enclosure, folder, inner);
-  return { command, args, environment: variables };
+  const mounts = [...new Set([...enclosedPaths(enclosure), ...limits.exact])];
+  return { command, args, environment: variables, mounts };
 }
 
 /** Answers a child's requests for connections, which are not messages of a call. */

@@ -17,13 +17,25 @@ import type { IsolationTier } from "./isolation-policy.ts";
 import { findProtection, refusal } from "./protection.ts";
 import type { ChildRequestOptions } from "./skill-channel.ts";
 import { limitsOf } from "./skill-limits.ts";
+import { SpareChildren } from "./spare-children.ts";
+
+export interface IsolatedRunnerOptions {
+  /** The working directory of the host. */
+  readonly workingDirectory: string;
+  /** Saved changes are loaded, so the next generation of a skill can begin at any time. */
+  readonly isWatched: boolean;
+}
 
 /**
  * Runs TypeScript and JavaScript of skills in a child: a worker thread or a process for each generation of a skill. The tools are the same
  * as in this process, except that arguments and results are copied as JSON, and that a call that does not stop is ended with its child.
  */
-export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workingDirectory: string): ToolRunner {
+export function createIsolatedRunner(
+  tier: Exclude<IsolationTier, "off">,
+  { workingDirectory, isWatched }: IsolatedRunnerOptions,
+): ToolRunner {
   const start: OpenChild = tier === "worker" ? openWorker : tier === "strict" ? openStrictly : openProcess;
+  const children = new SpareChildren(start, { areLikely: isWatched });
   const skills = new Map<string, IsolatedSkill>();
   const skillOf = ({ skill: { folder }, generation, permissions }: RunnerTarget): IsolatedSkill => {
     const id = `${folder}#${generation}`;
@@ -32,7 +44,7 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
     const { env: environment = [], tools = [] } = permissions ?? {};
     const limits = () => limitsOf(permissions, { folder, workingDirectory });
     const place = { folder, environment, ...(tier !== "worker" && { tools, limits }) };
-    const created = new IsolatedSkill(start, place, () => {
+    const created = new IsolatedSkill(children, place, () => {
       if (skills.get(id) === created) skills.delete(id);
     });
     skills.set(id, created);
@@ -53,6 +65,7 @@ export function createIsolatedRunner(tier: Exclude<IsolationTier, "off">, workin
       const limited = tier === "process" ? await reportProtection(file) : [];
       const isolated = use(file, { file, ...plainTarget(target) }, target, scope);
       const loaded = readLoaded(await isolated.load());
+      isolated.uses(loaded.files);
       const definitions = loaded.tools.map(({ definition, hasHandler, hasPermission }, index) => ({
         ...definition,
         ...(hasHandler && { handler: isolated.handler(index) }),
@@ -129,6 +142,11 @@ class IsolatedFile implements OffersChild {
     } finally {
       this.#isLoading = false;
     }
+  }
+
+  /** Names the files that it was loaded from. */
+  uses(files: readonly string[]): void {
+    this.#skill.uses(files);
   }
 
   handler(index: number) {

@@ -1,8 +1,9 @@
 import { waitFor } from "../../base/wait.ts";
 import type { ChildFrame } from "./child-frames.ts";
-import type { ChildPlace, OpenChild } from "./child-transport.ts";
+import type { ChildPlace } from "./child-transport.ts";
 import type { ChangeListener } from "./isolated-offers.ts";
 import { type ChannelListener, ChildEnded, type ChildRequestOptions, SkillChannel } from "./skill-channel.ts";
+import type { SpareChildren } from "./spare-children.ts";
 
 /** A disposer of a module may take this long before its child is ended. */
 const disposeMs = 2_000;
@@ -14,12 +15,14 @@ const longestPauseMs = 30_000;
  * last user. A child that ends again and again is started after growing pauses; calls during a pause fail at once.
  */
 export class IsolatedSkill {
-  readonly #start: OpenChild;
+  readonly #children: SpareChildren;
   readonly #place: ChildPlace;
   readonly #onEmpty: () => void;
   #channel: Promise<SkillChannel> | undefined;
   #open: SkillChannel | undefined;
   #prepared = new Map<string, Promise<unknown>>();
+  readonly #files = new Set<string>();
+
   #users = 0;
   /** How often a child has ended by itself since the last answer to a call. */
   #ends = 0;
@@ -35,10 +38,11 @@ export class IsolatedSkill {
     },
   };
 
-  constructor(start: OpenChild, place: ChildPlace, onEmpty: () => void) {
-    this.#start = start;
+  constructor(children: SpareChildren, place: ChildPlace, onEmpty: () => void) {
+    this.#children = children;
     this.#place = place;
     this.#onEmpty = onEmpty;
+    children.enter(place.folder);
   }
 
   /** Returns the number with which the child reports changes to the listener. */
@@ -82,7 +86,7 @@ export class IsolatedSkill {
   async #close(): Promise<void> {
     this.#onEmpty();
     const channel = await this.#channel?.catch(() => undefined);
-    await channel?.kill("its skill was unloaded or reloaded");
+    await Promise.all([channel?.kill("its skill was unloaded or reloaded"), this.#children.leave(this.#place.folder)]);
   }
 
   /** Ends a child that does not answer, for example because its module has an endless loop. */
@@ -97,10 +101,18 @@ export class IsolatedSkill {
     if (known !== undefined) return known;
     const loading = channel.request("load", { ...request, key });
     this.#prepared.set(key, loading);
-    loading.catch(() => {
-      if (this.#prepared.get(key) === loading) this.#prepared.delete(key);
-    });
+    loading.then(
+      () => this.#children.want(this.#place, this.#files),
+      () => {
+        if (this.#prepared.get(key) === loading) this.#prepared.delete(key);
+      },
+    );
     return loading;
+  }
+
+  /** Names files of the skill's code: the next child will run most of them unchanged. */
+  uses(files: readonly string[]): void {
+    for (const file of files) this.#files.add(file);
   }
 
   async request(kind: string, data: ChildFrame, options: ChildRequestOptions): Promise<unknown> {
@@ -127,7 +139,7 @@ export class IsolatedSkill {
     }
     this.#open = undefined;
     this.#prepared = new Map();
-    const opening = SkillChannel.open(this.#start, this.#place, this.#reports).then((channel) => {
+    const opening = SkillChannel.open(this.#children.open, this.#place, this.#reports).then((channel) => {
       this.#open = channel;
       return channel;
     });

@@ -15,6 +15,7 @@ import { makeTools } from "../load/stage-tool.ts";
 import { definitionsOfModule, providedModules, registerDisposer } from "../load/tool-module.ts";
 import type { RunnerTarget } from "../load/tool-runner.ts";
 import type { ChildFrame } from "./child-frames.ts";
+import { createRehearsal } from "./rehearsal.ts";
 import { offerRequests, ServedOffers } from "./served-offers.ts";
 
 type Handler = (args: never, invocation: ToolInvocation, context: ToolContext) => unknown;
@@ -64,9 +65,30 @@ class SkillService {
       running?.asks.delete(number);
       if (typeof frame["error"] === "string") ask?.reject(new Error(frame["error"]));
       else ask?.resolve(frame["value"]);
+    } else if (frame["kind"] === "prepare") {
+      void this.#prepare(frame["files"] as readonly string[]);
     } else {
       void this.#answer(id, frame);
     }
+  }
+
+  /**
+   * Loads and calls a tool of skillhost, so that everything that this needs is loaded and compiled, and compiles the files that the generation before
+   * used, most of which the next one uses unchanged. Runs no code of the skill.
+   */
+  async #prepare(files: readonly string[]): Promise<void> {
+    await new SkillService(() => {}, undefined).#rehearse();
+    for (const file of files) this.#loader.check(file);
+    this.#loader.invalidate(files);
+  }
+
+  async #rehearse(): Promise<void> {
+    const { file, tree } = createRehearsal();
+    const target = { skill: { name: "rehearsal", folder: tree.folder }, generation: 0, checked: tree };
+    const scope = createScope();
+    this.#served.set(file, await this.#loadDefinitions(file, target, scope));
+    await this.#answer(1, { kind: "call", key: file, index: 0, args: { text: "" }, invocation: {} });
+    await scope.dispose();
   }
 
   async #answer(id: number, frame: ChildFrame): Promise<void> {

@@ -1,6 +1,6 @@
 import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { packageRoot } from "../../base/package-root.ts";
 import type { SkillPermissions } from "../../formats/skills/skill-permissions.ts";
@@ -10,6 +10,8 @@ import type { Enclosure } from "../../io/process/enclose-process.ts";
 /** What the code of a skill may reach, by its manifest. What is not declared is nothing. */
 export interface SkillLimits extends Enclosure {
   readonly hosts: readonly string[];
+  /** Paths that must not lead through a link, where they exist. */
+  readonly exact: readonly string[];
 }
 
 /** Where relative paths of declarations begin. */
@@ -25,30 +27,39 @@ export interface LimitPlace {
  */
 export function limitsOf(permissions: SkillPermissions | undefined, place: LimitPlace): SkillLimits {
   const { read = [], write = [], hosts = [], programs = [] } = permissions ?? {};
-  const at = (path: string): string => resolvePath(path, place);
+  const exact = new Set<string>();
+  const at = (path: string): string => resolvePath(path, place, exact);
+  const modules = modulesOfSkill(place.folder);
+  for (const path of modules) exact.add(join(realPathOfDeepest(dirname(path)), basename(path)));
   return {
-    readable: [place.folder, ...ownFiles(), ...modulesOfSkill(place.folder), ...read.map(at)],
+    readable: [place.folder, ...ownFiles(), ...modules, ...read.map(at)],
     writable: write.map(at).map(createFolder),
-    programs: programs.flatMap((name) => findProgram(name, place)),
+    programs: programs.flatMap((name) => findProgram(name, place, exact)),
     hosts,
+    exact: [...exact],
   };
 }
 
-function resolvePath(path: string, { folder, workingDirectory }: LimitPlace): string {
+function resolvePath(path: string, { folder, workingDirectory }: LimitPlace, exact: Set<string>): string {
+  const withoutLinks = (base: string, relative: string): string => {
+    const [target, real] = pathWithoutLinks(base, relative, path);
+    exact.add(real);
+    return target;
+  };
   if (path === "~" || path.startsWith("~/")) return join(homedir(), path.slice(1));
   const [isInProject, rest = ""] = /^\{workingDirectory\}(?:[\\/](.*))?$/s.exec(path) ?? [];
-  if (isInProject !== undefined) return withoutLinks(workingDirectory, rest, path);
-  return isAbsolute(path) ? path : withoutLinks(folder, path, path);
+  if (isInProject !== undefined) return withoutLinks(workingDirectory, rest);
+  return isAbsolute(path) ? path : withoutLinks(folder, path);
 }
 
 /**
  * A link would make another file of what people read in the declaration, and a skill can bring links. Absolute paths and those of the home
  * folder belong to the user, whose links count.
  */
-function withoutLinks(base: string, path: string, declared: string): string {
+function pathWithoutLinks(base: string, path: string, declared: string): readonly [path: string, real: string] {
   const target = resolve(base, path);
   const real = realPathOfDeepest(target);
-  if (real === resolve(realPathOfDeepest(base), path)) return target;
+  if (real === resolve(realPathOfDeepest(base), path)) return [target, real];
   const message = `The skill declares ${JSON.stringify(declared)}, which leads through a link to ${real}. Declare that path, or replace the link.`;
   throw new HostError("ISOLATION_PATH", message);
 }
@@ -89,8 +100,8 @@ function moduleFiles(folder: string): readonly string[] {
 }
 
 /** A program by its path, or by its name in the folders of PATH. */
-export function findProgram(name: string, place: LimitPlace): readonly string[] {
-  if (/[\\/]/.test(name)) return [resolvePath(name, place)];
+export function findProgram(name: string, place: LimitPlace, exact: Set<string> = new Set()): readonly string[] {
+  if (/[\\/]/.test(name)) return [resolvePath(name, place, exact)];
   const folders = (process.env["PATH"] ?? "").split(process.platform === "win32" ? ";" : ":").filter(isAbsolute);
   const found = folders.map((each) => join(each, name)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
   return found === undefined ? [] : [found];
