@@ -5,6 +5,7 @@ import { createSessionStore } from "./fleet-session-store.ts";
 import { RemoteToolSource, type RemoteToolsConfig } from "./remote-tool-source.ts";
 
 export type { FleetConnectionOptions } from "./fleet-connection.ts";
+export { type FleetPermissionOptions, type FleetRole, fleetPermissions, type SubjectPermissions } from "./fleet-permissions.ts";
 export { createSessionStore, type FleetSessionOptions, type FleetSessionStore } from "./fleet-session-store.ts";
 export { type FollowedSkills, type FollowOptions, followSkills } from "./follow-skills.ts";
 export {

@@ -1,6 +1,7 @@
 import type { Diagnostic, PluginApi, SourceSnapshot, Tool, ToolContext, ToolSource } from "skillhost";
 import type { OfferedTool } from "./call-messages.ts";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, type FleetSubjects, fleetSubjects } from "./fleet-connection.ts";
+import { refusedSubject } from "./fleet-permissions.ts";
 import { RemoteCalls } from "./remote-calls.ts";
 import { isRepeatable } from "./tool-worker.ts";
 import { waitAtMost } from "./wait-at-most.ts";
@@ -112,7 +113,7 @@ export class RemoteToolSource implements ToolSource {
     directory.callRoll();
     await new Promise((resolve) => setTimeout(resolve, rollCallMs));
     await directory.settled();
-    this.#problem = undefined;
+    if (this.#problem?.code !== "FLEET_FORBIDDEN") this.#problem = undefined;
     this.#publish();
   }
 
@@ -130,8 +131,15 @@ export class RemoteToolSource implements ToolSource {
         this.#problem = undefined;
         directory.callRoll();
         this.#publish();
-      } else if (status.type === "error") this.#api.log.warning("The NATS server reports an error.", { error: String(status.error) });
+      } else if (status.type === "error") this.#reportError(status.error);
     }
+  }
+
+  /** A right that is missing is so until the next connection. */
+  #reportError(error: Error): void {
+    const refused = refusedSubject(error);
+    if (refused === undefined) this.#api.log.warning("The NATS server reports an error.", { error: String(error) });
+    else this.#report("FLEET_FORBIDDEN", `${refused.message}.`);
   }
 
   #reportLate(): void {

@@ -3,6 +3,7 @@ import type { KV } from "@nats-io/kv";
 import type { ObjectStore } from "@nats-io/obj";
 import { HostError } from "skillhost";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, fleetSubjects } from "./fleet-connection.ts";
+import { explainRefusal } from "./fleet-permissions.ts";
 import { isObject } from "./frames.ts";
 import { packSkill } from "./skill-archive.ts";
 
@@ -73,7 +74,11 @@ export class SkillCatalog implements AsyncDisposable {
     if (!skillName.test(name)) throw new HostError("FLEET_SKILL", `${JSON.stringify(name)} cannot be the name of a pushed skill.`);
     const { bytes, digest } = packSkill(folder, files);
     // The object first: an entry never points to what is not there yet.
-    if ((await this.#objects.info(digest)) === null) await this.#objects.putBlob({ name: digest }, bytes);
+    try {
+      if ((await this.#objects.info(digest)) === null) await this.#objects.putBlob({ name: digest }, bytes);
+    } catch (error) {
+      throw explainRefusal(error);
+    }
     return this.#change(name, (before) => {
       if (canary !== undefined) {
         if (before === undefined)
@@ -157,7 +162,7 @@ export class SkillCatalog implements AsyncDisposable {
         return after;
       } catch (cause) {
         // The code of a wrong last sequence.
-        if ((cause as { readonly code?: unknown }).code !== 10_071) throw cause;
+        if ((cause as { readonly code?: unknown }).code !== 10_071) throw explainRefusal(cause);
         if (attempt >= attempts) throw new HostError("FLEET_CONFLICT", `"${name}" is being changed by others. Try again.`, { cause });
       }
     }
@@ -181,7 +186,8 @@ export async function openSkillCatalog(options: FleetConnectionOptions, replicas
     return new SkillCatalog(connection, entries, reports, objects);
   } catch (cause) {
     await connection.close();
-    if (cause instanceof HostError) throw cause;
+    const explained = explainRefusal(cause);
+    if (explained instanceof HostError) throw explained;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new HostError("FLEET_STORE", `The catalog cannot be opened: ${why}. The servers need JetStream (nats-server -js).`, { cause });
   }

@@ -4,6 +4,7 @@ import type { Host, Logger, Session, SessionOptions, Tool, ToolInvocation } from
 import { AnsweredCalls } from "./answered-calls.ts";
 import { type CallMessage, type OfferedTool, protocolVersion, readCall, readControl, type WorkerMessage } from "./call-messages.ts";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, type FleetSubjects, fleetSubjects } from "./fleet-connection.ts";
+import { refusedSubject } from "./fleet-permissions.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
 import { ServedCall } from "./served-call.ts";
 import { describeService, EndpointStatistics, type ServiceEndpoint } from "./service-discovery.ts";
@@ -188,9 +189,14 @@ class Worker implements ToolWorker {
   }
 
   async #followConnection(): Promise<void> {
-    for await (const { type } of this.#connection.status()) {
-      if (type === "disconnect") this.#isConnected = false;
-      else if (type === "reconnect") this.#isConnected = true;
+    for await (const status of this.#connection.status()) {
+      if (status.type === "disconnect") this.#isConnected = false;
+      else if (status.type === "reconnect") this.#isConnected = true;
+      else if (status.type === "error") {
+        const refused = refusedSubject(status.error);
+        if (refused !== undefined) this.#options.logger?.warning(`${refused.message}.`, { code: "FLEET_FORBIDDEN" });
+        else this.#options.logger?.warning("The NATS server reports an error.", { error: String(status.error) });
+      }
     }
   }
 

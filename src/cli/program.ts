@@ -111,7 +111,7 @@ const helpGroups: Readonly<Record<string, readonly string[]>> = {
   ],
   "Serve and connect:": ["connect", "disconnect", "mcp", "approve", "login", "logout", "doctor"],
   "Install and publish:": ["add", "remove", "update", "outdated", "lock", "verify", "ci", "pack", "publish"],
-  "Several machines:": ["worker", "push", "rollback", "status"],
+  "Several machines:": ["worker", "push", "rollback", "status", "fleet"],
   "Trust:": ["trust", "sign", "keys"],
   "More:": ["completion"],
 };

@@ -71,6 +71,7 @@ test("--help lists the commands", async () => {
                              on all hosts of a fleet
       status                 show which host of a fleet runs which version of its
                              skills
+      fleet                  prepare the NATS servers of a fleet
 
     Install and publish:
       add <source...>        install skills from npm packages, Git repositories or

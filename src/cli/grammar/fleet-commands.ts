@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { FleetPermissionsOptions } from "../commands/fleet.ts";
 import type { PushOptions } from "../commands/push.ts";
 import type { WorkerCommandOptions } from "../commands/worker.ts";
 import type { FleetCommandOptions } from "../fleet-options.ts";
@@ -29,6 +30,21 @@ export function addFleetCommands(program: Command, choose: Choose): void {
   withFleet(program.command("status").description("show which host of a fleet runs which version of its skills")).action(
     (options: FleetCommandOptions) => choose("status", async (context) => (await load()).status(context, options)),
   );
+  program
+    .command("fleet")
+    .description("prepare the NATS servers of a fleet")
+    .command("permissions")
+    .summary("print what each role may do, for the configuration of nats-server")
+    .description(
+      "Prints the users of a fleet with the subjects that each role needs, as a part of the configuration of nats-server. The server takes their public keys from SKILLHOST_WORKER_NKEY, SKILLHOST_HOST_NKEY and SKILLHOST_PUBLISHER_NKEY.",
+    )
+    .addOption(new Option("--role <role...>", "only these roles").choices(["worker", "host", "publisher"]))
+    .option("--prefix <name>", "first part of every subject (default: skillhost)")
+    .option("--sessions", "hosts keep their sessions in the fleet")
+    .option("--passwords", "names with passwords from SKILLHOST_…_PASSWORD instead of keys")
+    .action((options: FleetPermissionsOptions) =>
+      choose("fleet permissions", async (context) => (await import("../commands/fleet.ts")).fleetPermissions(context, options)),
+    );
 }
 
 function percent(value: string): number {

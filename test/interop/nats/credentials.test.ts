@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { connect } from "@nats-io/transport-node";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { followSkills, openSkillCatalog, startToolWorker } from "skillhost/plugins/nats";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createHost } from "../../../src/host/create-host.ts";
-import { startCli } from "../../cli/run-cli.ts";
+import { runCli, startCli } from "../../cli/run-cli.ts";
 import { put, tempFolder } from "../../skills/kit.ts";
 import { callingHost, skillFolder, startServer, startWorkerProcess } from "./fleet-kit.ts";
 import { findNatsServer, NatsServer, until } from "./nats-server.ts";
@@ -16,69 +16,132 @@ if (path === "") process.stderr.write(`skipped: ${reason}\n`);
 const tool = `import { defineTool } from "skillhost";
 export default defineTool("answer", { description: "Answers.", parameters: { type: "object" }, handler: () => "hello" });
 `;
-const page = readFileSync(fileURLToPath(new URL("../../../docs/fleet.md", import.meta.url)), "utf8");
+const passwords = { worker: "w", host: "h", publisher: "p" };
 
-/** The rights that the documentation gives to workers and hosts, with passwords instead of keys, and those of the catalog. */
-function configuration(): string {
-  const [, shown = ""] = /```conf\n([\s\S]*?)```/.exec(page) ?? [];
-  const named = shown.replace(/nkey: UWORKER\.\.\./, "user: worker, password: w").replace(/nkey: UHOST\.\.\./, "user: host, password: h");
-  const publisher = `{ user: publisher, password: p, permissions: { publish: ["$JS.API.>", "$KV.skillhost-catalog.>", "$O.skillhost-skills.>"], subscribe: ["_INBOX.>"] } }`;
-  const follower = `{ user: follower, password: f, permissions: { publish: ["$JS.API.>", "$KV.skillhost-hosts.>"], subscribe: ["_INBOX.>"] } }`;
-  return named.replace(/\n {2}\]\n/, `\n    ${publisher}\n    ${follower}\n  ]\n`);
-}
-
-async function guardedServer(): Promise<NatsServer> {
+/** A server with the users that the command prints. */
+async function guardedServer(...options: readonly string[]): Promise<NatsServer> {
   const file = join(tempFolder(), "nats.conf");
-  put(file, configuration());
-  const server = await NatsServer.start({ args: ["-c", file] });
+  put(file, (await runCli(["fleet", "permissions", "--passwords", ...options])).stdout);
+  const env = Object.fromEntries(Object.entries(passwords).map(([role, word]) => [`SKILLHOST_${role.toUpperCase()}_PASSWORD`, word]));
+  const server = await NatsServer.start({ args: ["-c", file], env });
   onTestFinished(() => server[Symbol.asyncDispose]());
   return server;
 }
 
+function as(server: NatsServer, role: keyof typeof passwords) {
+  return { servers: server.address, user: role, password: passwords[role] };
+}
+
+/** The error that the server reports about what a role does. */
+async function refusalOf(server: NatsServer, role: keyof typeof passwords, work: (connection: NatsConnection) => void): Promise<string> {
+  await using connection = await connect({ servers: server.address, user: role, pass: passwords[role] });
+  const refusal = new Promise<string>((resolve) => {
+    void (async () => {
+      for await (const status of connection.status()) if (status.type === "error") resolve(String(status.error));
+    })();
+  });
+  work(connection);
+  await connection.flush();
+  return Promise.race([refusal, connection.flush().then(() => "allowed")]);
+}
+
 // .ci/allowed-skips.json lists this title with the reason.
 describe.skipIf(path === "")("a real nats-server: rights and restarts", () => {
-  test("the rights that the documentation gives to each role are enough, and no more than it needs", async () => {
-    const server = await guardedServer();
+  test("with the rights of their roles a worker serves, a host calls it and keeps its sessions, and a publisher pushes to both", async () => {
+    const server = await guardedServer("--sessions");
     const root = skillFolder({ "tools/answer.ts": tool });
-    const host = await createHost({ skillDirectories: [root], workingDirectory: root, watch: false });
+    await using catalog = await openSkillCatalog(as(server, "publisher"));
+    const skill = join(skillFolder({ "tools/pushed.ts": tool.replace("answer", "pushed") }), "far");
+    const push = { name: "far", folder: skill, files: ["SKILL.md", "tools/pushed.ts"] };
+    const { stable } = await catalog.push(push);
+    const followed = join(tempFolder(), "skills");
+    const warnings: string[] = [];
+    const logger = { info: () => {}, warning: (message: string) => void warnings.push(message) };
+    const host = await createHost({ skillDirectories: [followed, root], workingDirectory: root, watch: false });
     onTestFinished(() => host.close());
-    const worker = await startToolWorker(host, { servers: server.address, user: "worker", password: "w" });
+    await using following = await followSkills(host, { ...as(server, "worker"), folder: followed, logger });
+    expect(following.skills).toEqual({ far: { digest: stable } });
+    const worker = await startToolWorker(host, { ...as(server, "worker"), logger });
     onTestFinished(() => worker.drain(0));
-    const { session, has } = await callingHost(server, { user: "host", password: "h" });
-    await has("answer");
-    expect((await session.callTool("answer")).text).toBe("hello");
-    const wrong = await callingHost(server, { user: "host", password: "wrong", startupWait: 300 });
-    expect(wrong.session.catalog.executables.has("answer")).toBe(false);
-    expect(wrong.session.catalog.diagnostics.map(({ code }) => code)).toContainEqual(
-      expect.stringMatching(/^FLEET_(REFUSED|UNREACHABLE)$/),
+    const config = { ...as(server, "host"), sessions: true, follow: "pushed", hostName: "caller", startupWait: 30_000 };
+    const calling = await callingHost(server, config, { persist: true });
+    await calling.has("answer");
+    expect((await calling.session.callTool("answer")).text).toBe("hello");
+    await calling.session.flush();
+    expect(calling.session.catalog.diagnostics.filter(({ code }) => code !== "TOOL_SHADOWED")).toEqual([]);
+    // Each step of a change, as a publisher does it, arrives at both.
+    put(join(skill, "tools/pushed.ts"), tool.replace("answer", "pushed").replace("hello", "changed"));
+    const changed = await catalog.push(push);
+    await until(() => following.skills["far"]?.digest === changed.stable, "the pushed version at the worker");
+    await until(
+      async () => (await catalog.reports()).filter(({ skills }) => skills["far"]?.digest === changed.stable).length === 2,
+      "both",
     );
-    // A host cannot pretend to be a worker.
-    const [port] = server.address.split(":").slice(1);
-    await using asHost = await connect({ servers: `127.0.0.1:${port}`, user: "host", pass: "h" });
-    const refusal = new Promise<string>((resolve) => {
-      void (async () => {
-        for await (const status of asHost.status()) if (status.type === "error") resolve(String(status.error));
-      })();
-    });
-    asHost.publish("skillhost.presence", "{}");
-    expect(await refusal).toMatch(/permission/i);
+    await catalog.rollback("far");
+    await until(() => following.skills["far"]?.digest === stable, "the version before");
+    expect(warnings).toEqual([]);
   });
 
-  test("a publisher pushes and a host follows with their own rights, and the host cannot push", async () => {
+  test.each([
+    [
+      "worker",
+      "publish",
+      ["$KV.skillhost-catalog.far", "$O.skillhost-skills.C.x", "$O.skillhost-skills.M.x", "skillhost.tools.sig.answer"],
+    ],
+    ["worker", "publish", ["skillhost.sessions.one", "$KV.skillhost-owners.one", "skillhost.workers.other.control", "skillhost.roll-call"]],
+    ["worker", "publish", ["$JS.API.STREAM.CREATE.KV_skillhost-catalog", "$JS.API.STREAM.DELETE.KV_skillhost-catalog"]],
+    ["worker", "publish", ["$JS.API.STREAM.MSG.DELETE.OBJ_skillhost-skills", "$JS.API.CONSUMER.CREATE.skillhost-sessions.c.x"]],
+    ["worker", "subscribe", [">", "skillhost.hosts.>", "skillhost.sessions.>", "$KV.>"]],
+    ["host", "publish", ["skillhost.presence", "skillhost.hosts.other.call", "$KV.skillhost-catalog.far", "$O.skillhost-skills.C.x"]],
+    [
+      "host",
+      "publish",
+      ["$JS.API.STREAM.UPDATE.KV_skillhost-catalog", "$JS.API.STREAM.PURGE.OBJ_skillhost-skills", "skillhost.sessions.one"],
+    ],
+    ["host", "subscribe", [">", "skillhost.tools.>", "skillhost.workers.>", "skillhost.sessions.>"]],
+    ["publisher", "publish", ["skillhost.tools.sig.answer", "skillhost.presence", "skillhost.sessions.one", "$KV.skillhost-hosts.other"]],
+    ["publisher", "publish", ["$JS.API.STREAM.DELETE.KV_skillhost-catalog", "$JS.API.STREAM.CREATE.other"]],
+    ["publisher", "subscribe", [">", "skillhost.>", "$KV.>"]],
+  ] as const)("a %s may not %s to %j", async (role, operation, subjects) => {
+    const server = await guardedServer();
+    for (const subject of subjects) {
+      const work = (connection: NatsConnection): void => {
+        if (operation === "publish") connection.publish(subject, "{}");
+        else connection.subscribe(subject, { callback: () => {} });
+      };
+      expect(await refusalOf(server, role, work), subject).toMatch(/permission/i);
+    }
+  });
+
+  test("who lacks a right reads which one: a worker that pushes, a host that may not hear of workers", async () => {
     const server = await guardedServer();
     const skill = join(skillFolder({ "tools/answer.ts": tool }), "far");
-    await using catalog = await openSkillCatalog({ servers: server.address, user: "publisher", password: "p" });
-    const push = { name: "far", folder: skill, files: ["SKILL.md", "tools/answer.ts"] };
-    const { stable } = await catalog.push(push);
-    const folder = join(tempFolder(), "skills");
-    const host = await createHost({ skillDirectories: [folder], workingDirectory: dirname(folder), watch: false });
-    onTestFinished(() => host.close());
-    await using followed = await followSkills(host, { servers: server.address, user: "follower", password: "f", folder });
-    expect(followed.skills).toEqual({ far: { digest: stable } });
-    await using asHost = await openSkillCatalog({ servers: server.address, user: "follower", password: "f" });
-    put(join(skill, "tools/answer.ts"), tool.replace("hello", "evil"));
-    await expect(asHost.push(push)).rejects.toThrow();
-    expect((await catalog.list())[0]?.stable).toBe(stable);
+    const push = ["push", skill, "--nats", server.address, "--json"];
+    const pushAs = async (role: keyof typeof passwords) => {
+      const { code, stdout } = await runCli(push, { cwd: skill, env: { NATS_USER: role, NATS_PASSWORD: passwords[role] } });
+      return { code, ...(JSON.parse(stdout) as { readonly error?: { readonly code: string; readonly message: string } }) };
+    };
+    const absent = await pushAs("worker");
+    expect(absent.error).toMatchObject({
+      code: "FLEET_FORBIDDEN",
+      message: expect.stringContaining("$JS.API.STREAM.CREATE.KV_skillhost-catalog"),
+    });
+    expect((await pushAs("publisher")).code).toBe(0);
+    const refused = await pushAs("worker");
+    expect(refused.code).toBe(1);
+    // The same version is stored already, so only the catalog would change.
+    expect(refused.error).toMatchObject({ code: "FLEET_FORBIDDEN", message: expect.stringContaining("$KV.skillhost-catalog.far") });
+    expect(refused.error?.message).toContain("skillhost fleet permissions");
+    const deaf = await callingHost(server, as(server, "publisher"));
+    await until(() => deaf.host.diagnostics.some(({ code }) => code === "FLEET_FORBIDDEN"), "the report");
+    const wrong = await callingHost(server, { ...as(server, "host"), password: "wrong", startupWait: 5_000 });
+    expect(wrong.host.diagnostics).toContainEqual(expect.objectContaining({ code: "FLEET_REFUSED", severity: "error" }));
+  });
+
+  test("the page about fleets shows what the command prints for a worker", async () => {
+    const page = readFileSync(fileURLToPath(new URL("../../../docs/fleet.md", import.meta.url)), "utf8");
+    const [, shown] = /```conf\n([\s\S]*?)```/.exec(page) ?? [];
+    expect(shown).toBe((await runCli(["fleet", "permissions", "--role", "worker"])).stdout);
   });
 
   test("a rolling restart by SIGTERM fails no call", async () => {

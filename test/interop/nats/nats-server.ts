@@ -26,6 +26,8 @@ export interface NatsServerOptions {
   /** Further arguments, such as those of a cluster. */
   readonly args?: readonly string[];
   readonly name?: string;
+  /** Variables that its configuration refers to. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Default: the server chooses a free one. */
   readonly port?: number;
   /** How the kit's own connections sign in. */
@@ -70,10 +72,11 @@ export class NatsServer implements AsyncDisposable {
     if (this.#process !== undefined) throw new Error(`The server ${this.address} runs already.`);
     const { path, reason } = findNatsServer();
     if (path === "") throw new Error(reason);
-    const { args = [], name = "alone" } = this.#options;
+    const { args = [], name = "alone", env = {} } = this.#options;
     const store = ["-js", "-sd", join(this.#folder, "store"), "--ports_file_dir", this.#folder];
     const child = spawn(path, ["-a", "127.0.0.1", "-p", String(this.#port), "-n", name, ...store, ...args], {
       stdio: ["ignore", "ignore", "pipe"],
+      env: { ...process.env, ...env },
     });
     this.#process = child;
     this.#log = "";
