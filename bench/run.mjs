@@ -26,6 +26,7 @@ const names = [
   "python",
   "trust",
   "packages",
+  "fleet",
 ];
 
 const wanted = process.argv.slice(2);

@@ -1,5 +1,6 @@
 import { type CallResult, type Tool, type ToolContext, type ToolInvocation, type ToolResult, toCallResult } from "skillhost";
 import type { CallMessage, ControlMessage, WorkerMessage } from "./call-messages.ts";
+import type { CallSpan } from "./call-spans.ts";
 
 /** What a worker sends, without its own id. */
 type Outgoing = WorkerMessage extends infer M ? (M extends { readonly worker: string } ? Omit<M, "worker"> : never) : never;
@@ -9,6 +10,10 @@ export interface ServedCallOptions {
   readonly call: CallMessage;
   readonly workingDirectory: string;
   readonly services: ToolInvocation["services"];
+  /** Absent: nothing is traced here. */
+  readonly span: CallSpan | undefined;
+  /** Waits until the call may begin. Undefined: it may at once. */
+  readonly turn: () => Promise<void> | undefined;
   /** Sends to the host that called. */
   readonly send: (message: Outgoing) => void;
   /** The same, and has the server report when nothing listens any more. */
@@ -40,12 +45,17 @@ export class ServedCall {
 
   /** Runs the tool, and sends the outcome. Never rejects. `isFailed`: the tool threw. */
   async run(): Promise<{ readonly isFailed: boolean }> {
+    const { span, turn } = this.#options;
     this.#announce();
     try {
-      this.#finish(await this.#outcome());
+      const waiting = turn();
+      if (waiting !== undefined) await waiting;
+      this.#controller.signal.throwIfAborted();
+      this.#finish(await (span === undefined ? this.#outcome() : span.within(() => this.#outcome())));
     } catch (error) {
       this.#finish(errorMessageOf(error));
     } finally {
+      span?.end(this.ending?.type === "result" ? undefined : this.ending?.type);
       clearTimeout(this.#timer);
       for (const { reject } of this.#questions.values()) reject(new Error("The call is over."));
     }
@@ -128,7 +138,8 @@ export class ServedCall {
 
   #invocation(args: unknown): ToolInvocation {
     const { call, tool, workingDirectory, services } = this.#options;
-    const { session, toolCall, traceparent, tracestate } = call;
+    const { session, toolCall } = call;
+    const { traceparent, tracestate } = this.#options.span?.headers ?? call;
     const invocation = {
       sessionId: session,
       toolCallId: toolCall,

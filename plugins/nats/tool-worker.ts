@@ -3,6 +3,8 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import type { Host, Logger, Session, SessionOptions, Tool, ToolInvocation } from "skillhost";
 import { AnsweredCalls } from "./answered-calls.ts";
 import { type CallMessage, type OfferedTool, protocolVersion, readCall, readControl, type WorkerMessage } from "./call-messages.ts";
+import { type CallSpans, openCallSpans } from "./call-spans.ts";
+import { CallTurns } from "./call-turns.ts";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, type FleetSubjects, fleetSubjects } from "./fleet-connection.ts";
 import { refusedSubject } from "./fleet-permissions.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
@@ -92,10 +94,12 @@ class Worker implements ToolWorker {
   readonly #writer: FrameWriter;
   readonly #controls: FrameReader;
   readonly #calls = new AnsweredCalls();
+  readonly #turns = new CallTurns();
   readonly #background = new Set<Promise<unknown>>();
   /** By signature and name. */
   readonly #served = new Map<string, Served>();
   readonly #subscriptions: Subscription[] = [];
+  #spans: CallSpans | undefined;
   #digest = "";
   #offers: readonly OfferedTool[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -133,6 +137,7 @@ class Worker implements ToolWorker {
 
   async start(): Promise<void> {
     void this.#followConnection();
+    this.#spans = await openCallSpans(this.#host.version);
     const { worker, rollCall } = this.#subjects;
     this.#subscribe(worker(this.id, "control"), (message) => this.#control(message));
     this.#subscribe(worker(this.id, "gone.*"), (message) => this.#callerGone(message));
@@ -280,6 +285,8 @@ class Worker implements ToolWorker {
       call,
       workingDirectory: this.#host.workingDirectory,
       services: this.#options.services ?? {},
+      span: this.#spans?.begin(tool.definition.name, call, this.id),
+      turn: () => this.#turns.enter(),
       send,
       sendChecked: (outgoing) => send(outgoing, gone),
       onBackground: (work) => this.#keepBackground(work),

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { SpanKind, trace } from "@opentelemetry/api";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { registerTracing } from "../../doubles/memory-tracing.ts";
 import { callingHost, skillFolder, startServer, startWorker, startWorkerProcess } from "./fleet-kit.ts";
 import { findNatsServer, until } from "./nats-server.ts";
 
@@ -195,6 +197,42 @@ describe.skipIf(path === "")("a real nats-server (a worker)", () => {
       ...same,
       endpoints: [{ num_requests: 1, num_errors: 0, average_processing_time: expect.any(Number) }],
     });
+  });
+
+  test("a worker that has received many calls which compute sends its signs of life between them", async () => {
+    const server = await startServer();
+    // In a process of its own: a busy thread is silent, and here it would be the caller, too.
+    const busy = `() => { const end = performance.now() + 100; while (performance.now() < end); return "done"; }`;
+    const root = skillFolder({ "tools/spin.ts": tool("spin", busy) });
+    await startWorkerProcess(server, root);
+    const { session, has } = await callingHost(server);
+    await has("spin");
+    const results = await Promise.all(Array.from({ length: 40 }, () => session.callTool("spin")));
+    expect(results.map(({ text, error }) => error ?? text)).toEqual(results.map(() => "done"));
+  });
+
+  test("a call is one trace: the worker's span is a child of the host's, and the handler's spans are of the worker's", async () => {
+    const spans = registerTracing({ contexts: true });
+    const server = await startServer();
+    const handler = `(args, { traceparent }) => { globalThis.tracedInside?.(); return traceparent; }`;
+    await startWorker(server, { "tools/traced.ts": tool("traced", handler) });
+    const state = globalThis as { tracedInside?: () => void };
+    state.tracedInside = () => trace.getTracer("of a skill").startSpan("inside").end();
+    onTestFinished(() => {
+      delete state.tracedInside;
+    });
+    const { session, has } = await callingHost(server);
+    await has("traced");
+    const { text } = await session.callTool("traced");
+    await until(() => spans.length === 3 && spans.every(({ ended }) => ended === 1), "the spans to end");
+    const [atHost, atWorker, inside] = spans;
+    expect(spans.map(({ name }) => name)).toEqual(["execute_tool traced", "execute_tool traced", "inside"]);
+    expect(atWorker?.kind).toBe(SpanKind.SERVER);
+    expect(atWorker?.parentId).toBe(atHost?.context.spanId);
+    expect(inside?.parentId).toBe(atWorker?.context.spanId);
+    expect(new Set(spans.map(({ context }) => context.traceId)).size).toBe(1);
+    expect(text).toContain(atWorker?.context.spanId);
+    expect(atWorker?.attributes["gen_ai.tool.call.id"]).toBe(atHost?.attributes["gen_ai.tool.call.id"]);
   });
 
   test("a drained worker ends what it runs, and no call fails while another takes over", async () => {
