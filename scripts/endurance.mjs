@@ -2,16 +2,16 @@
 // skills, opens and resumes sessions, calls through every entry point below, kills servers and misbehaves in isolated skills, and compares
 // each result with a model of what must be true. Ends with 1 when a result was wrong or a record was lost.
 import { execFile } from "node:child_process";
-import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { Clients, canLimitWatches } from "./endurance/clients.mjs";
 import { growthPerHour, sample } from "./endurance/growth.mjs";
+import { openSmallDisk } from "./endurance/small-disk.mjs";
 import { World } from "./endurance/world.mjs";
 import { randomFrom } from "./random.mjs";
 
@@ -34,7 +34,9 @@ if (!existsSync(bin)) {
 setFlagsFromString("--expose-gc");
 globalThis.gc ??= runInNewContext("gc");
 
-const before = new Set(readdirSync(tmpdir()));
+// A temporary folder of its own, for its children as well: what other programs leave in the common one is not theirs.
+const temporary = mkdtempSync(join(tmpdir(), "skillhost-endurance-"));
+process.env.TMPDIR = temporary;
 const random = randomFrom(seed);
 const world = new World(random);
 process.env.SKILLHOST_HOME = join(world.base, "home");
@@ -43,11 +45,7 @@ const { createHost } = await import(join(root, "dist/index.js"));
 const counts = new Map();
 const wrong = [];
 const lost = [];
-const skipped = [
-  "a full disk: this program does not mount one",
-  "watches of the system used up",
-  "a clock that jumps: processes have no clock of their own",
-];
+const skipped = [];
 const count = (what) => counts.set(what, (counts.get(what) ?? 0) + 1);
 const fault = (what, detail) => {
   wrong.push(`${what}: ${detail}`);
@@ -55,18 +53,26 @@ const fault = (what, detail) => {
 };
 
 for (const letter of ["a", "b", "c", "d"]) world.add(`skill-${letter}`);
-const log = [];
-const keep = (message) => void (log.length < 1_000 && log.push(message));
+let logged = 0;
 const options = {
   skillDirectories: [world.folder],
   watch: true,
   trust: { folders: true },
-  logger: { enabled: () => true, debug() {}, info() {}, warning() {}, error: keep },
+  logger: { enabled: () => true, debug() {}, info() {}, warning() {}, error: () => void logged++ },
   mcpServers: { endurance: { command: process.execPath, args: [world.server] } },
 };
 const host = await createHost({ ...options, sessionsDirectory: join(world.base, "sessions") });
 const isolated = await createHost({ ...options, mcpServers: {}, sessionsDirectory: join(world.base, "isolated"), isolation: "process" });
-const mcp = await connectMcp();
+const clients = new Clients(bin, world);
+const disk = openSmallDisk(world.base, random);
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+process.on("exit", () => disk?.close());
+if (disk === undefined) skipped.push("a full disk: this system does not let one be mounted");
+const small =
+  disk && (await createHost({ ...options, mcpServers: {}, skillDirectories: [disk.world.folder], sessionsDirectory: disk.sessions }));
+const kept = small && { session: await small.createSession({ persist: true }), calls: 0 };
+const hasFewWatches = await canLimitWatches();
+if (!hasFewWatches) skipped.push("watches of the system used up: this system does not let a process have a limit of its own");
 const servers = await host.createSession({ persist: false, onPermissionRequest: () => ({ kind: "approve-once" }) });
 await servers.ready();
 /** Stored sessions, with the calls that each has acknowledged. */
@@ -82,7 +88,10 @@ const entryPoints = {
     return result.text;
   },
   isolated: async (tool, x) => (await isolated.callTool(tool, { x })).text,
-  "MCP client": async (tool, x) => (await mcp.client.callTool({ name: tool, arguments: { x } })).content[0]?.text,
+  "MCP client": (tool, x) => clients.call("MCP client", tool, x),
+  "MCP client over HTTP": (tool, x) => clients.call("MCP client over HTTP", tool, x),
+  "Copilot client": (tool, x) => clients.call("Copilot client", tool, x),
+  ...(hasFewWatches && { "MCP client without watches": (tool, x) => clients.call("MCP client without watches", tool, x) }),
   "command line": async (tool, x) => {
     const args = [bin, "call", tool, JSON.stringify({ x }), "--skills", world.folder, "--yes", "--json"];
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: world.base, maxBuffer: 1e8 }).catch((error) => error);
@@ -90,20 +99,19 @@ const entryPoints = {
   },
 };
 /** Hosts that watch by themselves in another process: they answer with the new version after a while. */
-const late = new Set(["MCP client"]);
+const late = new Set(["MCP client", "MCP client over HTTP", "Copilot client", "MCP client without watches"]);
 
-async function connectMcp() {
-  const client = new Client({ name: "endurance", version: "1" });
-  const args = [bin, "mcp", "--yes", "--skills", world.folder];
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args,
-    cwd: world.base,
-    env: { ...process.env },
-    stderr: "ignore",
-  });
-  await client.connect(transport);
-  return { client, transport };
+/** A limit in steps: the result does not depend on the speed of the machine. */
+const maxAttempts = 1_200;
+const pause = (ms = 50) => new Promise((done) => setTimeout(done, ms));
+
+/** Repeats until it settles with something true. False: it never did. */
+async function until(attempt) {
+  for (let made = 0; made < maxAttempts; made++) {
+    if (await attempt()) return true;
+    await pause();
+  }
+  return false;
 }
 
 async function someSession() {
@@ -122,19 +130,18 @@ async function askServer() {
   return (await servers.callTool(name, {})).text;
 }
 
-/** Calls until the answer is right, where a host may be late; the limit of time ends a run that would never end. */
+/** Calls until the answer is right, where a host may be late. */
 async function expectAnswer(entry, name) {
   const { version } = world.skills.get(name);
   const tool = world.toolOf(name);
   const x = `x${++next}`;
   const right = `${tool} ${version} ${x}`;
-  const until = Date.now() + 60_000;
   let answer;
-  do {
+  const isRight = async () => {
     answer = await entryPoints[entry](tool, x).catch((error) => `threw ${error.message}`);
-    if (answer === right) return count(`calls by ${entry}`);
-    if (late.has(entry)) await new Promise((done) => setTimeout(done, 50));
-  } while (late.has(entry) && Date.now() < until);
+    return answer === right;
+  };
+  if (late.has(entry) ? await until(isRight) : await isRight()) return count(`calls by ${entry}`);
   fault(`call by ${entry}`, `${JSON.stringify(String(answer).slice(0, 300))} instead of ${JSON.stringify(right)}`);
 }
 
@@ -189,30 +196,25 @@ const steps = {
   },
   async misbehave() {
     const tool = `${world.toolOf(world.pick())}_misbehaves`;
-    const x = ["loops", "throws", "exits"][random(3)];
+    const x = ["loops", "throws", "exits", "aborts", "crashes"][random(5)];
     const { ok } = await isolated.callTool(tool, { x });
     if (ok) fault("misbehaviour", `${x} succeeded`);
     count(`isolated code that ${x}`);
     // A child that ends again and again is started after a pause.
     const name = tool.slice(0, -"_misbehaves".length);
-    const until = Date.now() + 60_000;
-    while (!(await isolated.callTool(name, { x: "again" })).ok) {
-      if (Date.now() > until) return fault("misbehaviour", `${name} never answered again after it ${x}`);
-      await new Promise((done) => setTimeout(done, 50));
-    }
+    if (!(await until(async () => (await isolated.callTool(name, { x: "again" })).ok)))
+      fault("misbehaviour", `${name} never answered again after it ${x}`);
   },
   async killServer() {
     const pid = Number(await askServer());
     if (!Number.isInteger(pid)) return fault("MCP server", `answered ${await askServer()}`);
     process.kill(pid, "SIGKILL");
     count("servers killed");
-    const until = Date.now() + 60_000;
-    for (;;) {
+    const isBack = async () => {
       const again = Number(await askServer());
-      if (Number.isInteger(again) && again !== pid) return;
-      if (Date.now() > until) return fault("MCP server", "did not come back within a minute");
-      await new Promise((done) => setTimeout(done, 100));
-    }
+      return Number.isInteger(again) && again !== pid;
+    };
+    if (!(await until(isBack))) fault("MCP server", "did not come back");
   },
   async resume() {
     const [id, { session, calls }] = await someSession();
@@ -249,11 +251,48 @@ const steps = {
     await settle();
     await expectAnswer("host", name);
   },
-  async restartMcp() {
-    await mcp.client.close();
-    Object.assign(mcp, await connectMcp());
-    count("MCP servers of ours restarted");
+  async restartClient() {
+    const kinds = [...late].filter((kind) => entryPoints[kind] !== undefined);
+    const kind = kinds[random(kinds.length)];
+    await clients.restart(kind);
+    count("programs of clients restarted");
+    await expectAnswer(kind, world.pick());
+  },
+  async jumpClock() {
     await expectAnswer("MCP client", world.pick());
+    if (!clients.jump("MCP client")) return;
+    count("jumps of the clock (Date of a child)");
+    const name = world.pick();
+    world.save(name);
+    await settle();
+    await expectAnswer("MCP client", name);
+  },
+  async fillDisk() {
+    const tool = disk.world.toolOf("on-disk");
+    const { version } = disk.world.skills.get("on-disk");
+    const answer = async () => (await kept.session.callTool(tool, { x: "x" })).text;
+    const isVersion = async (expected, when) => {
+      const text = await answer();
+      if (text !== `${tool} ${expected} x`) fault(`full disk, ${when}`, text);
+    };
+    disk.fill();
+    count("times without space on the disk");
+    if (disk.save()) fault("full disk", "a save succeeded");
+    await small.reload();
+    // A save that was cut off is no version. What the session says of its records meanwhile is its affair; the call runs, or says why not.
+    const { ok, text, error } = await kept.session.callTool(tool, { x: "x" });
+    if (ok ? text !== `${tool} ${version} x` : !/space|ENOSPC/i.test(`${text} ${error}`)) fault("full disk", `${ok} ${text} ${error}`);
+    disk.free();
+    const saved = disk.world.save("on-disk");
+    await small.reload();
+    await isVersion(saved, "after it was freed");
+    kept.calls++;
+    await kept.session.disconnect();
+    kept.session = await small.resumeSession(kept.session.id ?? kept.session.sessionId);
+    const complete = (await kept.session.getMessages()).filter(
+      ({ type, data }) => type === "tool.execution_complete" && data?.success !== false,
+    );
+    if (complete.length < kept.calls) lost.push(`the session on the full disk: ${complete.length} of ${kept.calls} calls`);
   },
 };
 const weights = {
@@ -266,9 +305,26 @@ const weights = {
   killServer: 1,
   resume: 3,
   useUpDescriptors: process.platform === "linux" ? 1 : 0,
-  restartMcp: 1,
+  restartClient: 1,
+  jumpClock: 1,
+  fillDisk: disk === undefined ? 0 : 1,
 };
 const lots = Object.entries(weights).flatMap(([name, weight]) => Array.from({ length: weight }, () => name));
+
+let isStuck = false;
+/** Ends the run when a step does not end in so many ticks of a timer, which stand still with the process. */
+async function withinTicks(work, step, maxTicks = 600) {
+  let ticks = 0;
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setInterval(() => {
+      if (++ticks < maxTicks) return;
+      isStuck = true;
+      reject(new Error(`${step} did not end within ${maxTicks} ticks`));
+    }, 1_000);
+  });
+  await Promise.race([work, late]).finally(() => clearInterval(timer));
+}
 
 const startedAt = performance.now();
 const end = startedAt + minutes * 60_000;
@@ -278,10 +334,11 @@ while (performance.now() < end) {
   const step = lots[random(lots.length)];
   count("steps");
   try {
-    await steps[step]();
+    await withinTicks(steps[step](), step);
   } catch (error) {
     fault(step, error.stack ?? String(error));
   }
+  if (isStuck) break;
   if (performance.now() >= nextSample) {
     samples.push(sample(startedAt));
     nextSample += Math.max(1_000, (minutes * 60_000) / 60);
@@ -292,10 +349,12 @@ for (const [id, { calls }] of sessions) {
   const kept = exported.split("\n").filter((line) => line.includes('"tool.execution_complete"')).length;
   if (kept < calls) lost.push(`${id}: ${kept} of ${calls} calls at the end`);
 }
-await mcp.client.close();
-await Promise.all([host.close(), isolated.close()]);
+await clients.close();
+await Promise.all([host.close(), isolated.close(), small?.close()]);
+disk?.close();
 world.close();
-const leftBehind = readdirSync(tmpdir()).filter((name) => !before.has(name) && name.startsWith("skillhost-")).length;
+const leftBehind = readdirSync(temporary).filter((name) => name.startsWith("skillhost-"));
+rmSync(temporary, { recursive: true, force: true });
 
 console.log(`\nEndurance: ${minutes} minutes, seed ${seed}, Node ${process.version}`);
 for (const [what, number] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1))) console.log(`  ${what}: ${number.toLocaleString("en-US")}`);
@@ -304,7 +363,7 @@ console.log(`Growth per hour, by the slope of ${samples.length} samples after ga
 if (growth === undefined) console.log("  not known: the run was too short");
 else
   for (const [what, per] of Object.entries(growth)) console.log(`  ${what}: ${per.toFixed(2)} (last: ${samples.at(-1)[what].toFixed(1)})`);
-console.log(`Errors that the host logged: ${log.length}. Temporary folders left: ${leftBehind}.`);
+console.log(`Errors that the host logged: ${logged}. Temporary folders left: ${leftBehind.length === 0 ? "none" : leftBehind.join(", ")}.`);
 for (const each of skipped) console.log(`skipped: ${each}`);
 console.log(`${wrong.length} wrong results, ${lost.length} lost records`);
-process.exitCode = wrong.length + lost.length + leftBehind > 0 ? 1 : 0;
+process.exitCode = wrong.length + lost.length + leftBehind.length > 0 ? 1 : 0;

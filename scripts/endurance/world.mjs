@@ -9,9 +9,10 @@ export class World {
   #random;
   #version = 0;
 
-  constructor(random) {
+  /** In a folder of its own, or in this one. */
+  constructor(random, base = mkdtempSync(join(tmpdir(), "skillhost-endurance-"))) {
     this.#random = random;
-    this.base = mkdtempSync(join(tmpdir(), "skillhost-endurance-"));
+    this.base = base;
     this.folder = join(this.base, "skills");
     mkdirSync(this.folder);
     this.server = join(this.base, "server.mjs");
@@ -77,7 +78,7 @@ const parameters = { type: "object", properties: { x: { type: "string" } }, requ
 export const answer = defineTool("${tool}", { description: "Answers with its version.", skipPermission: true, parameters, handler: ({ x }: any) => "${tool} " + version + " " + x });
 export const loops = defineTool("${tool}_misbehaves", {
   description: "Misbehaves.", skipPermission: true, timeout: 200, parameters,
-  handler: ({ x }: any) => { if (x === "loops") for (;;); if (x === "throws") throw new Error("as asked"); if (x === "exits") process.exit(3); return "${version}"; },
+  handler: ({ x }: any) => { if (x === "loops") for (;;); if (x === "throws") throw new Error("as asked"); if (x === "exits") process.exit(3); if (x === "aborts") process.abort(); if (x === "crashes") process.kill(process.pid, "SIGSEGV"); return "${version}"; },
 });
 `;
 }

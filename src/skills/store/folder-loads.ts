@@ -116,6 +116,7 @@ export class FolderLoads {
     if (this.#isClosed) return;
     const started = performance.now();
     this.#early.delete(path);
+    this.#dropCheck(path);
     this.#folders.get(path)?.note(files);
     this.#queue.add(path, async (signal) => {
       const changes = await this.#load(path, { started, signal, texts });
@@ -131,6 +132,7 @@ export class FolderLoads {
     const started = performance.now();
     const early: EarlyLoad = { isQuiet: false, hasFailed: false };
     this.#early.set(path, early);
+    this.#dropCheck(path);
     this.#folders.get(path)?.note(files);
     this.#queue.add(path, async (signal) => {
       const changes = await this.#load(path, { started, signal, isEarly: true });
@@ -153,14 +155,14 @@ export class FolderLoads {
     if (folder === undefined) return undefined;
     const changes = roots.folders.has(path) ? await folder.load(attempt) : folder.remove(started);
     const isGone = folder.current === undefined && !signal.aborted;
-    clearTimeout(this.#looks.get(path));
-    this.#looks.delete(path);
     if (isGone) {
       this.#folders.delete(path);
       // It may be listed still, and must be opened when it has content again.
       this.#opened = undefined;
     }
     watch.setFiles(path, isGone ? [] : folder.files);
+    // A check would end the load that takes the place of this one, again and again if a load takes longer than the delay.
+    if (signal.aborted) return changes;
     if (folder.isUnconfirmed && watch.isWatching) this.#checkAgain(path, secondCheckMs);
     else if (folder.expires !== undefined) this.#checkAgain(path, folder.expires - Date.now());
     return changes;
@@ -168,10 +170,16 @@ export class FolderLoads {
 
   /** Schedules one check at a time for a folder. */
   #checkAgain(path: string, delay: number): void {
-    clearTimeout(this.#looks.get(path));
+    this.#dropCheck(path);
     const timer = setTimeout(() => this.#schedule(path, nothing), Math.min(Math.max(delay, 0), longestTimerMs));
     timer.unref();
     this.#looks.set(path, timer);
+  }
+
+  /** A load that is scheduled anyway is the check. */
+  #dropCheck(path: string): void {
+    clearTimeout(this.#looks.get(path));
+    this.#looks.delete(path);
   }
 }
 
