@@ -27,7 +27,7 @@ export const starting: string[] = [
   "test/skills/isolated-limits.test.ts",
   "test/skills/isolated-offers.test.ts",
   "test/skills/isolated-network.test.ts",
-  "test/skills/isolation.test.ts",
+  "test/skills/isolation{,-survival}.test.ts",
   "test/skills/spare-children.test.ts",
   "test/cli/{completion,connect,hostile-checkout,init,open-files,process,terminal}.test.ts",
   "test/docs/{internals,samples}.test.ts",

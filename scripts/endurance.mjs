@@ -279,7 +279,7 @@ const steps = {
     count("times without space on the disk");
     if (disk.save()) fault("full disk", "a save succeeded");
     await small.reload();
-    // A save that was cut off is no version. What the session says of its records meanwhile is its affair; the call runs, or says why not.
+    // A save that was cut off is not a version. What the session says of its records meanwhile is its affair; the call runs, or says why not.
     const { ok, text, error } = await kept.session.callTool(tool, { x: "x" });
     if (ok ? text !== `${tool} ${version} x` : !/space|ENOSPC/i.test(`${text} ${error}`)) fault("full disk", `${ok} ${text} ${error}`);
     disk.free();

@@ -14,7 +14,7 @@ import { pickHandler } from "../handlers/tool-handler.ts";
 import { makeTools } from "../load/stage-tool.ts";
 import { definitionsOfModule, providedModules, registerDisposer } from "../load/tool-module.ts";
 import type { RunnerTarget } from "../load/tool-runner.ts";
-import type { ChildFrame } from "./child-frames.ts";
+import { type ChildFrame, maxFrameLength } from "./child-frames.ts";
 import { createRehearsal } from "./rehearsal.ts";
 import { offerRequests, ServedOffers } from "./served-offers.ts";
 
@@ -36,12 +36,12 @@ interface Running {
 
 /** The child's end of the channel: loads the modules of one generation of a skill, and runs their handlers. */
 export function serveSkill(send: (text: string) => void, { caches }: { readonly caches: boolean }): (text: string) => void {
-  const service = new SkillService((frame) => send(JSON.stringify(frame)), caches ? openTransformCache() : undefined);
+  const service = new SkillService(send, caches ? openTransformCache() : undefined);
   return (text) => service.receive(JSON.parse(text) as ChildFrame);
 }
 
 class SkillService {
-  readonly #send: (frame: ChildFrame) => void;
+  readonly #sendText: (text: string) => void;
   readonly #loader: OwnedModuleLoader;
   readonly #served = new Map<string, Served>();
   readonly #running = new Map<number, Running>();
@@ -49,9 +49,13 @@ class SkillService {
   #lastAsk = 0;
   #lastWork = 0;
 
-  constructor(send: (frame: ChildFrame) => void, cache: DiskCache | undefined) {
-    this.#send = send;
+  constructor(send: (text: string) => void, cache: DiskCache | undefined) {
+    this.#sendText = send;
     this.#loader = createModuleLoader({ ...providedModules, cache });
+  }
+
+  #send(frame: ChildFrame): void {
+    this.#sendText(JSON.stringify(frame));
   }
 
   receive(frame: ChildFrame): void {
@@ -94,7 +98,9 @@ class SkillService {
   async #answer(id: number, frame: ChildFrame): Promise<void> {
     try {
       const value = await this.#run(id, frame);
-      this.#send({ kind: "result", id, value: value ?? null });
+      const text = JSON.stringify({ kind: "result", id, value: value ?? null });
+      if (Buffer.byteLength(text) > maxFrameLength) throw new RangeError("The result is larger than 64 MB, so it cannot be sent.");
+      this.#sendText(text);
     } catch (error) {
       this.#send({ kind: "error", id, error: plainError(error) });
     } finally {

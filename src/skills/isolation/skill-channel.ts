@@ -34,7 +34,8 @@ export class SkillChannel {
   readonly #tools: readonly string[] | undefined;
   readonly #listener: ChannelListener;
   readonly #pending = new Map<number, Pending>();
-  readonly #background = new Map<number, () => void>();
+  /** By the call that began it, and its number. */
+  readonly #background = new Map<string, () => void>();
   #transport: ChildTransport | undefined;
   #lastId = 0;
   #stray = 0;
@@ -117,13 +118,19 @@ export class SkillChannel {
       return;
     }
     if (frame["kind"] === "settled") {
-      this.#background.get(Number(frame["work"]))?.();
+      const settle = this.#background.get(workKey(id, frame["work"]));
+      if (settle === undefined) this.#strayed();
+      else settle();
       return;
     }
     const pending = this.#pending.get(id);
     if (pending !== undefined) this.#ofCall(id, frame, pending);
-    // A message may cross the end of its call.
-    else if (++this.#stray > maxMessages) void this.kill("it sent too many messages for calls that have ended");
+    else this.#strayed();
+  }
+
+  /** A message may cross the end of its call. */
+  #strayed(): void {
+    if (++this.#stray > maxMessages) void this.kill("it sent too many messages for calls that have ended");
   }
 
   #ofCall(id: number, frame: ChildFrame, pending: Pending): void {
@@ -153,7 +160,7 @@ export class SkillChannel {
     } else if (kind === "file") {
       reportFile(frame, context);
     } else if (kind === "background" && typeof frame["work"] === "number") {
-      this.#beginWork(frame["work"], context);
+      this.#beginWork(workKey(id, frame["work"]), context);
     } else if (kind === "callTool" && typeof frame["ref"] === "string") {
       const { ref } = frame as { ref: string };
       if (this.#tools !== undefined && !isDeclaredTool(this.#tools, ref)) this.#answer(id, ask, { error: undeclaredTool(ref) });
@@ -165,7 +172,7 @@ export class SkillChannel {
     }
   }
 
-  #beginWork(work: number, context: ToolContext): void {
+  #beginWork(work: string, context: ToolContext): void {
     if (this.#background.has(work)) return;
     context.background(
       new Promise<void>((resolve) => {
@@ -212,6 +219,10 @@ const noListener: ChannelListener = { changed: () => {}, ended: () => {} };
 /** The child ended before it answered. */
 export class ChildEnded extends Error {
   override readonly name = "ChildEnded";
+}
+
+function workKey(id: unknown, work: unknown): string {
+  return `${id}/${work}`;
 }
 
 function undeclaredTool(ref: string): string {
