@@ -2,9 +2,8 @@ import { join } from "node:path";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { toError } from "../base/errors.ts";
 import { userPackages } from "../host/host-options.ts";
-import { type LockedSource, lockFileName, readLock } from "../packages/lock-file.ts";
+import { copiedSkills, type LockedSource, lockFileName, readLock } from "../packages/lock-file.ts";
 import { repositoryLabel } from "../packages/sources/git-source.ts";
-import { copiedSkills } from "../packages/sources/update-skills.ts";
 import { findProject } from "../skills/store/package-skills.ts";
 import { visibleLine } from "./terminal-style.ts";
 

@@ -9,8 +9,9 @@ import {
   lockFileName,
   type PackagesLock,
   readLock,
+  sourcesOf,
 } from "./lock-file.ts";
-import { type LockOptions, lockProject, sameRecord, sourcesOf } from "./lock-project.ts";
+import { type LockOptions, lockProject, sameRecord } from "./lock-project.ts";
 
 /** A difference from the lock file. */
 export interface Drift {

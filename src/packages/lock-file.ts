@@ -163,3 +163,21 @@ const readers = {
   ),
   skills: mapOf(fieldsReader<LockedLocalSkill>({ ...skill, source, files: mapOf(readText) } as FieldReaders<LockedLocalSkill>)),
 } as FieldReaders<PackagesLock>;
+
+/** The sources of the copied skills in a lock, by folder. */
+export function sourcesOf(lock: PackagesLock | undefined): Readonly<Record<string, LockedSource>> {
+  const entries = Object.entries(lock?.skills ?? {});
+  return Object.fromEntries(entries.flatMap(([path, { source }]) => (source === undefined ? [] : [[path, source]])));
+}
+
+/** A copied skill of the project. */
+export interface CopiedSkill {
+  /** Its folder, relative to the project. */
+  readonly path: string;
+  readonly source: LockedSource;
+}
+
+/** The copied skills in a lock file. */
+export function copiedSkills(lock: PackagesLock | undefined): readonly CopiedSkill[] {
+  return Object.entries(sourcesOf(lock)).map(([path, source]) => ({ path, source }));
+}

@@ -18,7 +18,14 @@ import {
 } from "../skills/store/package-skills.ts";
 import { discoverRoot } from "../skills/store/skill-roots.ts";
 import { digestBytes, digestFolder, signatureFileName } from "../trust/folder-digests.ts";
-import type { LockedLocalSkill, LockedPackage, LockedSkill, LockedSource, PackagesLock } from "./lock-file.ts";
+import {
+  type LockedLocalSkill,
+  type LockedPackage,
+  type LockedSkill,
+  type LockedSource,
+  type PackagesLock,
+  sourcesOf,
+} from "./lock-file.ts";
 import type { SkillReader } from "./read-skill-folder.ts";
 import { lockedPaths, type TreeRequest } from "./resolve-tree.ts";
 
@@ -59,14 +66,8 @@ function localSkills(project: string, roots: readonly string[]): readonly string
 }
 
 /** Copied skills count wherever they are, even if no configured directory contains them. */
-function copiedSkills(project: string, sources: Readonly<Record<string, LockedSource>>): readonly string[] {
+function foldersOfCopies(project: string, sources: Readonly<Record<string, LockedSource>>): readonly string[] {
   return Object.keys(sources).filter((path) => isSkillFolder(join(project, path)));
-}
-
-/** The sources of the copied skills in a lock, by folder. */
-export function sourcesOf(lock: PackagesLock | undefined): Readonly<Record<string, LockedSource>> {
-  const entries = Object.entries(lock?.skills ?? {});
-  return Object.fromEntries(entries.flatMap(([path, { source }]) => (source === undefined ? [] : [[path, source]])));
 }
 
 /**
@@ -82,7 +83,7 @@ export async function lockProject(project: string, options: LockOptions): Promis
   }
   const skills: Record<string, LockedLocalSkill> = {};
   const sources = options.sources ?? sourcesOf(options.before);
-  for (const path of [...new Set([...localSkills(project, options.roots), ...copiedSkills(project, sources)])].sort()) {
+  for (const path of [...new Set([...localSkills(project, options.roots), ...foldersOfCopies(project, sources)])].sort()) {
     const source = Object.hasOwn(sources, path) ? sources[path] : undefined;
     const { source: _, ...locked } = await lockLocal(join(project, path), options.before?.skills[path], options);
     skills[path] = { ...locked, ...(source && { source }) };

@@ -8,7 +8,7 @@ import type { OwnedScope } from "../io/scope.ts";
 import { countCalls } from "../skills/load/calls-in-flight.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
 import { bringsOwnTools, bundledSpecifier } from "./bundled.ts";
-import { bundleOf } from "./bundles/bundle-plugin.ts";
+import { bundleOf } from "./bundles/bundle.ts";
 import { type Contributions, countContributions, type PluginPlace } from "./contributions.ts";
 import { type ActivePlugin, isReloadable, type PluginEntry } from "./plugin-entry.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";

@@ -9,10 +9,9 @@ import { compileSchema } from "../tools/schema/json-schema-validator.ts";
 import { isLibrarySchema, standardValidator, toJsonSchema } from "../tools/schema/standard-schema.ts";
 import type { ArgumentIssue, JsonSchema, Validated } from "../tools/tool.ts";
 import { sourceIdentity } from "../trust/source-identity.ts";
-import { isBundleFolder } from "./bundles/load-bundle.ts";
 import { type Contributions, collectContributions, type PluginPlace } from "./contributions.ts";
 import type { Plugin } from "./define-plugin.ts";
-import { type FindOptions, filesOfFailure, findPlugin, type LocatedPlugin, locatePlugin } from "./locate-plugin.ts";
+import type { FindOptions, LocatedPlugin } from "./locate-plugin.ts";
 
 /** A plugin and its configuration. */
 export interface PluginUse {
@@ -88,7 +87,7 @@ export async function preparePlugin(
     };
   } catch (error) {
     const { name, files, scope, diagnostics } = attempt;
-    for (const file of filesOfFailure(error)) files.add(file);
+    if (typeof use === "string") for (const file of (await import("./locate-plugin.ts")).filesOfFailure(error)) files.add(file);
     return { kind: "failed", name, diagnostics: [...diagnostics, failure(use, name, error)], files, scope };
   }
 }
@@ -117,6 +116,9 @@ async function find(
   const { scope, diagnostics, files } = attempt;
   const onDiagnostic = (found: Diagnostic): void => void diagnostics.push(found);
   const { workingDirectory } = options;
+  // Most starts have no plugin that must be found.
+  const { findPlugin, locatePlugin } = await import("./locate-plugin.ts");
+  const { isBundleFolder } = await import("./bundles/load-bundle.ts");
   const located = locatePlugin(specifier, { workingDirectory, onDiagnostic, files, isBundle: isBundleFolder });
   const { manifest } = located;
   attempt.name = manifest?.name;

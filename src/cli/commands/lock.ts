@@ -1,8 +1,8 @@
 import { counted } from "../../base/text.ts";
 import { compareLocks, countsOf, needLock, type VerifyOutcome, verifyProject } from "../../packages/compare-locks.ts";
 import { type InstallContext, waitingText } from "../../packages/install.ts";
-import { lockFileName, readLock, writeLock } from "../../packages/lock-file.ts";
-import { lockProject, sourcesOf } from "../../packages/lock-project.ts";
+import { lockFileName, readLock, sourcesOf, writeLock } from "../../packages/lock-file.ts";
+import { lockProject } from "../../packages/lock-project.ts";
 import { claimProject } from "../../packages/package-project.ts";
 import { findRemoteDrift } from "../../packages/sources/remote-drift.ts";
 import type { CommandContext } from "../command-context.ts";

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { HostError } from "../../base/errors.ts";
 import type { Drift } from "../compare-locks.ts";
 import type { InstallContext } from "../install.ts";
-import type { PackagesLock } from "../lock-file.ts";
+import { copiedSkills, type PackagesLock } from "../lock-file.ts";
 import { findRemoteCommit, initRepository } from "./git-repository.ts";
 import { assertFetchable, isCommit, repositoryLabel } from "./git-source.ts";
-import { copiedSkills } from "./update-skills.ts";
 
 /**
  * The copied skills whose branch or tag names another commit than the lock file has. Asks each repository once.

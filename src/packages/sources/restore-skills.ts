@@ -4,11 +4,11 @@ import { HostError } from "../../base/errors.ts";
 import type { Staging } from "../commit.ts";
 import { compareFiles, type Drift } from "../compare-locks.ts";
 import type { InstallContext } from "../install.ts";
-import type { PackagesLock } from "../lock-file.ts";
+import { type CopiedSkill, copiedSkills, type PackagesLock } from "../lock-file.ts";
 import { filesOf } from "../lock-project.ts";
 import { assertPlace } from "./install-skills.ts";
 import type { Placement } from "./place-skills.ts";
-import { type CopiedSkill, copiedSkills, openLocked } from "./update-skills.ts";
+import { openLocked } from "./update-skills.ts";
 
 interface Restored {
   readonly placements: readonly Placement[];

@@ -3,8 +3,16 @@ import { join } from "node:path";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import type { InstallContext } from "../install.ts";
-import { type LockedLocalSkill, type LockedSource, type PackagesLock, readLock } from "../lock-file.ts";
-import { filesOf, sourcesOf } from "../lock-project.ts";
+import {
+  type CopiedSkill,
+  copiedSkills,
+  type LockedLocalSkill,
+  type LockedSource,
+  type PackagesLock,
+  readLock,
+  sourcesOf,
+} from "../lock-file.ts";
+import { filesOf } from "../lock-project.ts";
 import { withStaging } from "./add-skills.ts";
 import { folderName } from "./find-skills.ts";
 import { folderDigest } from "./folder-digest.ts";
@@ -21,18 +29,6 @@ import { openGit } from "./open-git.ts";
 import { openLockedWeb } from "./open-web.ts";
 import type { OpenedSource, OpenOptions } from "./opened-source.ts";
 import { placeSkills } from "./place-skills.ts";
-
-/** A copied skill of the project. */
-export interface CopiedSkill {
-  /** Its folder, relative to the project. */
-  readonly path: string;
-  readonly source: LockedSource;
-}
-
-/** The copied skills in a lock file. */
-export function copiedSkills(lock: PackagesLock | undefined): readonly CopiedSkill[] {
-  return Object.entries(sourcesOf(lock)).map(([path, source]) => ({ path, source }));
-}
 
 /** The copied skills with a name: their own, or that of their folder. */
 export function copiesNamed(name: string, lock: PackagesLock | undefined): readonly CopiedSkill[] {

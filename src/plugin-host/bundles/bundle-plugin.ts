@@ -5,7 +5,7 @@ import { hookOptions, type SessionHooks } from "../../session/hooks/hook-kinds.t
 import type { SessionOptions } from "../../session/session-config.ts";
 import { definePlugin, type Plugin } from "../define-plugin.ts";
 import type { PluginApi } from "../plugin-api.ts";
-import type { Bundle, BundleOptions, ListedEntry } from "./bundle.ts";
+import { type Bundle, type BundleOptions, type ListedEntry, rememberBundle } from "./bundle.ts";
 import { createBundleHooks } from "./hooks/run-hook.ts";
 import { loadBundle } from "./load-bundle.ts";
 
@@ -26,13 +26,6 @@ const configSchema = {
   additionalProperties: false,
 } as const;
 
-const bundles = new WeakMap<Plugin, Bundle>();
-
-/** The bundle from which a plugin was created. */
-export function bundleOf(plugin: Plugin): Bundle | undefined {
-  return bundles.get(plugin);
-}
-
 /** Creates a plugin that adds the components of a bundle. */
 export function bundlePlugin(bundle: Bundle, options: BundleOptions): Plugin {
   const plugin = definePlugin({
@@ -45,7 +38,7 @@ export function bundlePlugin(bundle: Bundle, options: BundleOptions): Plugin {
       activate(hasSettings ? loadBundle(bundle.folder, { ...options, settings }) : bundle, hooks, api);
     },
   });
-  bundles.set(plugin, bundle);
+  rememberBundle(plugin, bundle);
   return plugin;
 }
 

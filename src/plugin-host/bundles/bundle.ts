@@ -9,6 +9,7 @@ import type { ComponentSource, Components } from "../../formats/plugins/plugin-m
 import { decodeText } from "../../formats/text/decode-text.ts";
 import { type Confined, confinePath, isInside, realPathOfDeepest } from "../../io/confine-path.ts";
 import { readTextFile } from "../../io/read-bounded.ts";
+import type { Plugin } from "../define-plugin.ts";
 import type { PluginAgent, PluginCommand } from "../plugin-api.ts";
 
 /** A plugin folder with skills, agents, hooks and servers that was made for some agent. Immutable. */
@@ -279,4 +280,16 @@ export function placedIn(components: Components, file: string, text: string): So
 export function joinedSources(one: Sources["given"], other: Sources["given"]): Sources["given"] {
   const kinds = new Set([...Object.keys(one), ...Object.keys(other)]) as Set<ComponentKind>;
   return Object.fromEntries([...kinds].map((kind) => [kind, [...(one[kind] ?? []), ...(other[kind] ?? [])]]));
+}
+
+const bundles = new WeakMap<Plugin, Bundle>();
+
+/** Notes the bundle from which a plugin was created. */
+export function rememberBundle(plugin: Plugin, bundle: Bundle): void {
+  bundles.set(plugin, bundle);
+}
+
+/** The bundle from which a plugin was created. */
+export function bundleOf(plugin: Plugin): Bundle | undefined {
+  return bundles.get(plugin);
 }
