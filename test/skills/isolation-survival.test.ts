@@ -93,7 +93,11 @@ describe("the channel to a child", () => {
     let child: ChildListener | undefined;
     const start = async (_place: unknown, listener: ChildListener) => {
       child = listener;
-      return { send: (text: string) => void sent.push(JSON.parse(text)), kill: async () => listener.ended("it was ended"), suits: () => true };
+      return {
+        send: (text: string) => void sent.push(JSON.parse(text)),
+        kill: async () => listener.ended("it was ended"),
+        suits: () => true,
+      };
     };
     const channel = await SkillChannel.open(start, { folder: "/", environment: [] });
     return { channel, sent, says: (frame: object) => child!.received(JSON.stringify(frame)) };
