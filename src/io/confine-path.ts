@@ -34,7 +34,10 @@ export function confinePath(root: string, path: string, isPlain?: (target: strin
 
 /** Whether a path is the folder itself or below it, by its spelling alone: links are not followed. */
 export function isInside(root: string, path: string): boolean {
-  const way = relative(resolve(root), resolve(path));
+  const [from, to] = [resolve(root), resolve(path)];
+  // Asked several times for each skill; `relative` would resolve both again.
+  if (sep === "/") return to.startsWith(from) && (to.length === from.length || from === sep || to[from.length] === sep);
+  const way = relative(from, to);
   return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 

@@ -119,9 +119,12 @@ export class SkillTrust {
    * any time, while the path is what the user configured.
    */
   #standingOf(folder: string, given: SkillScope | undefined): Standing {
-    const real = this.#standingAt(this.#realPathOf(folder), given);
+    const realPath = this.#realPathOf(folder);
+    const real = this.#standingAt(realPath, given);
     if (real.mode === "require" || (real.scope === undefined && ownPackageFolder.test(folder))) return real;
-    const named = this.#standingAt(resolve(folder), given);
+    const namedPath = resolve(folder);
+    if (namedPath === realPath) return real;
+    const named = this.#standingAt(namedPath, given);
     return named.mode === "require" ? named : real;
   }
 

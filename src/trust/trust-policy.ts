@@ -97,7 +97,7 @@ export function onlyStricter({ policy = {}, definitions = {}, provenance = {}, .
 /** The scope of a skill by its real path. Undefined: a bundled skill of this package. */
 export function scopeOfFolder(realFolder: string): SkillScope | undefined {
   if (ownPackage !== undefined && isInside(ownPackage, realFolder)) return undefined;
-  if (isInside(join(skillhostHome(), "skills"), realFolder)) return "user";
+  if (isInside(userSkills(), realFolder)) return "user";
   return isBelowNodeModules(realFolder) && isInInstalledPackage(realFolder) ? "package" : "project";
 }
 
@@ -125,6 +125,14 @@ let usualHome: string | undefined;
 export function skillhostHome(): string {
   usualHome ??= join(homedir(), ".skillhost");
   return process.env["SKILLHOST_HOME"] || usualHome;
+}
+
+let usualSkills: { readonly home: string; readonly path: string } | undefined;
+
+function userSkills(): string {
+  const home = skillhostHome();
+  if (usualSkills?.home !== home) usualSkills = { home, path: join(home, "skills") };
+  return usualSkills.path;
 }
 
 /** The rule for a package: the one with its name, else the one for its scope (`@acme/*`), else `*`. */
