@@ -66,8 +66,11 @@ function isError({ severity }: Diagnostic): boolean {
 /** The changes of a reload to what a skill offers; `before` or `after` may be absent. */
 export function diffSkill(before: Skill | undefined, after: Skill | undefined, durationMs: number): SkillChange {
   const skill = (after ?? before) as Skill;
-  const diff = <T>(itemsOf: (skill: Skill) => ReadonlyMap<string, T>, isSame: (a: T, b: T) => boolean): NamesChange =>
-    diffNames(before ? itemsOf(before) : new Map(), after ? itemsOf(after) : new Map(), isSame);
+  const diff = <T>(itemsOf: (skill: Skill) => ReadonlyMap<string, T>, isSame: (a: T, b: T) => boolean): NamesChange => {
+    // A first load has nothing to compare.
+    if (before === undefined) return { added: after ? [...itemsOf(after).keys()] : [], updated: [], removed: [] };
+    return diffNames(itemsOf(before), after ? itemsOf(after) : new Map(), isSame);
+  };
   return {
     name: skill.name,
     folder: skill.folder,

@@ -97,18 +97,26 @@ export async function loadSkill(
   const recalled = options.mayRun === false ? undefined : options.texts?.recall(folder);
   const now = recalled === undefined ? viewFolder(folder) : undefined;
   const admission = options.trust?.admit(folder);
-  if (admission === undefined) return stageSkill(folder, before, changed, { ...options, start, listed: now, recalled });
+  const { seen } = options;
+  if (admission === undefined) return stageSkill(folder, before, changed, options, { start, seen, listed: now, recalled });
   const { state: trust, diagnostics, files } = admission;
   if (admission.kind === "refused")
     return isSkillFolder(folder) ? { kind: "rejected", diagnostics, files, trust, isUntrusted: true } : { kind: "absent" };
   let isTaken = false;
   try {
     const { view, guard, tree } = admission;
-    const seen: LoadSkillOptions["seen"] = (file, bytes, stats, hash) => options.seen(file, bytes, stats, view?.hashOf(file) ?? hash);
-    const checked = { seen, admission, listed: view ?? now, view, guard, tree };
+    const checked = {
+      start,
+      seen: ((file, bytes, stats, hash) => seen(file, bytes, stats, view?.hashOf(file) ?? hash)) satisfies LoadSkillOptions["seen"],
+      admission,
+      listed: view ?? now,
+      view,
+      guard,
+      tree,
+    };
     // A signed folder is always read.
     const known = view === undefined && guard === undefined ? recalled : undefined;
-    const staged = await stageSkill(folder, before, changed, { ...options, ...checked, start, recalled: known });
+    const staged = await stageSkill(folder, before, changed, options, { ...checked, recalled: known });
     isTaken = staged.kind === "ready";
     return staged.kind === "absent" ? staged : { ...staged, trust };
   } finally {
@@ -117,7 +125,8 @@ export async function loadSkill(
   }
 }
 
-interface StageOptions extends LoadSkillOptions {
+/** How the files of a folder are read. */
+interface FolderReading extends Pick<LoadSkillOptions, "seen"> {
   readonly admission?: Admission;
   /** A time before the folder was listed, in milliseconds of `Date.now()`. */
   readonly start: number;
@@ -134,13 +143,13 @@ async function stageSkill(
   folder: string,
   before: Generation | undefined,
   changed: ReadonlySet<string>,
-  options: StageOptions,
+  options: LoadSkillOptions,
+  reading: FolderReading,
 ): Promise<Staged> {
-  const { admission, listed: shown, recalled, start, ...context } = options;
-  const { view, tree } = context;
+  const { admission, listed: shown, recalled, seen, guard, view, tree } = reading;
   const extensions = options.runners.flatMap((runner) => runner.extensions);
-  if (recalled !== undefined) options.seen(recalled.file, nothingRead, recalled.stats, recalled.digest);
-  const text = recalled?.text ?? readSkill(folder, options.seen, extensions, options.guard, shown);
+  if (recalled !== undefined) seen(recalled.file, nothingRead, recalled.stats, recalled.digest);
+  const text = recalled?.text ?? readSkill(folder, seen, extensions, guard, shown);
   if (text === undefined) return { kind: "absent" };
   const files = admission === undefined ? text.files : new Set([...text.files, ...admission.files]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
@@ -148,7 +157,8 @@ async function stageSkill(
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
   const refused = checkEngines(text, options.hostVersion);
   const found = recalled === undefined ? listEntries(folder, text, extensions, { refused, view: shown }) : noEntries;
-  const listed = text.manifest === undefined ? await withoutScripts(found, before, { source: text.name, guard: options.guard }) : found;
+  const mayHoldScripts = text.manifest === undefined && found.entries.length > 0;
+  const listed = mayHoldScripts ? await withoutScripts(found, before, { source: text.name, guard }) : found;
   const generation = (options.lastGeneration ?? 0) + 1;
   const real = realPathOf(folder);
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission), real });
@@ -164,17 +174,26 @@ async function stageSkill(
     canonicalJson(comparable.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
   const kept = isSameSource ? comparable.units.filter((unit) => isUntouched(unit, changed)) : [];
   const standing = standingOf(real, admission);
-  const target = {
-    skill: { name: text.name, folder, identity },
-    generation,
-    onResourcesChanged: () => options.onResourcesChanged?.(),
-    checked: tree,
-    permissions,
-    scope: standing.scope,
-  };
-  const staging = { ...context, target, permissions };
   const isTextOnly = listed.entries.length === 0;
-  const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, { ...staging, standing });
+  // Thousands of skills have nothing to run: what only tools need is not made for them.
+  const context = (): StageContext => ({
+    ...options,
+    seen,
+    guard,
+    view,
+    tree,
+    standing,
+    permissions,
+    target: {
+      skill: { name: text.name, folder, identity },
+      generation,
+      onResourcesChanged: () => options.onResourcesChanged?.(),
+      checked: tree,
+      permissions,
+      scope: standing.scope,
+    },
+  });
+  const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, context());
   const { tools: all, twins } = withoutTwins(units, text.name);
   const written = new Set(units.flatMap((unit) => (isWritten(unit) && !kept.includes(unit) ? unit.tools : [])));
   const uses = usesByTool(units);
@@ -201,7 +220,7 @@ async function stageSkill(
   }
   const isUnbound = view === undefined && found.entries.length === 0 && !isBelowNodeModules(real);
   const isPlain = isUnbound && (recalled !== undefined || isPlainText(text, shown));
-  if (isPlain && mayRun) keepText(folder, text, options);
+  if (isPlain && mayRun) keepText(folder, text, options.texts, reading);
   const skill = createSkill(folder, {
     text,
     tools,
@@ -227,7 +246,7 @@ async function stageSkill(
 const nothingRead = new Uint8Array();
 const noEntries: ToolEntries = Object.freeze({ entries: [], diagnostics: [], lost: [] });
 
-function keepText(folder: string, text: SkillText, { texts, listed, start }: StageOptions): void {
+function keepText(folder: string, text: SkillText, texts: SkillTexts | undefined, { listed, start }: FolderReading): void {
   const state = listed?.states.get(folder);
   const entries = listed?.entriesOf(folder);
   if (state !== undefined && entries !== undefined && isPlainListing(entries)) texts?.keep(folder, text, state, start);

@@ -16,12 +16,12 @@ export class SkillBody {
   readonly #bytes: Buffer;
   readonly #pluginRoot: string | undefined;
 
-  /** `bytes`: the body as UTF-8, without expansion. */
-  constructor(folder: string, bytes: Buffer) {
+  /** `bytes`: the body as UTF-8, without expansion. `usesPlugin`: whether it names files of a plugin, if that is known. */
+  constructor(folder: string, bytes: Buffer, usesPlugin: boolean = bytes.includes(pluginPlaceholder)) {
     this.#folder = folder;
     this.#bytes = bytes;
     this.isBlank = bytes.length === 0;
-    this.usesPlugin = bytes.includes(pluginPlaceholder);
+    this.usesPlugin = usesPlugin;
     this.#pluginRoot = this.usesPlugin ? pluginRootOf(folder) : undefined;
   }
 

@@ -58,6 +58,8 @@ const packName = /^[0-9a-f]{40}\.skills$/;
 const readFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 const documentName = "SKILL.md";
 const scratch = Buffer.allocUnsafeSlow(largestDocument + 1);
+// No document is larger than a block.
+const blockLength = 4 * largestDocument;
 
 /**
  * What the front matter of skills says, on disk, so that the next start need not parse it. It holds only skills that are one plain
@@ -101,6 +103,8 @@ export class SkillTextCache {
 /** The cached skills of some directories during one load of them. */
 export class SkillTexts {
   readonly #packs: ReadonlyMap<string, Pack>;
+  #block: Buffer = Buffer.alloc(0);
+  #used = 0;
 
   constructor(packs: ReadonlyMap<string, Pack>) {
     this.#packs = packs;
@@ -112,15 +116,17 @@ export class SkillTexts {
    */
   recall(folder: string): RecalledSkill | undefined {
     const pack = this.#packs.get(dirname(folder));
-    const cached = pack?.find(basename(folder));
+    const entry = basename(folder);
+    const cached = pack?.find(entry);
     const listed = cached && stateOfPlainFolder(folder, cached);
     if (listed === undefined || cached === undefined) return undefined;
     const file = join(folder, documentName);
     const read = readFileBytes(file, largestDocument, scratch);
     if (!read.ok || read.stats === undefined || hash("sha256", read.bytes, "hex") !== cached.digest) return undefined;
     const { name, description, document, diagnostics, start, length, digest } = cached;
-    const body = new SkillBody(folder, Buffer.from(read.bytes.subarray(start, start + length)));
-    pack?.confirm(basename(folder));
+    // A text that names files of a plugin is never stored.
+    const body = new SkillBody(folder, this.#copy(read.bytes.subarray(start, start + length)), false);
+    pack?.confirm(entry);
     const text: SkillText = {
       name,
       description,
@@ -135,6 +141,18 @@ export class SkillTexts {
       lost: nothingLost,
     };
     return { text, file, stats: read.stats, digest, listed: new Map([[folder, listed]]) };
+  }
+
+  /** Into blocks that many texts share: a buffer for each costs the garbage collector more than the text. */
+  #copy(bytes: Uint8Array): Buffer {
+    if (bytes.length > this.#block.length - this.#used) {
+      this.#block = Buffer.allocUnsafeSlow(blockLength);
+      this.#used = 0;
+    }
+    const copy = this.#block.subarray(this.#used, this.#used + bytes.length);
+    copy.set(bytes);
+    this.#used += bytes.length;
+    return copy;
   }
 
   /** Remembers a skill that is one plain SKILL.md. `start`: a time before its folder was listed, in milliseconds of `Date.now()`. */

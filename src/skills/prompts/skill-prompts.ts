@@ -23,6 +23,8 @@ export interface SkillOffers {
  * first.
  */
 export function assembleSkillOffers(folder: string, text: SkillText, units: readonly ToolUnit[]): SkillOffers {
+  const ofText = createTextPrompts(folder, text);
+  if (units.length === 0 && ofText.length < 2) return { ...nothingElse, prompts: ofText };
   const diagnostics: Diagnostic[] = [];
   const distinct = <T extends { readonly origin: ToolOrigin }>(items: readonly T[], what: string, keyOf: (item: T) => string): T[] => {
     const byKey = new Map<string, T>();
@@ -33,7 +35,7 @@ export function assembleSkillOffers(folder: string, text: SkillText, units: read
     }
     return [...byKey.values()];
   };
-  const prompts = [...units.flatMap((unit) => unit.prompts), ...createTextPrompts(folder, text)];
+  const prompts = [...units.flatMap((unit) => unit.prompts), ...ofText];
   const resources = distinct(
     units.flatMap((unit) => unit.resources),
     "resources",
@@ -50,6 +52,13 @@ export function assembleSkillOffers(folder: string, text: SkillText, units: read
     diagnostics,
   };
 }
+
+/** What most skills offer beside their instructions. */
+const nothingElse: Omit<SkillOffers, "prompts"> = Object.freeze({
+  resources: Object.freeze({ resources: Object.freeze([]) }),
+  resourceTemplates: Object.freeze([]),
+  diagnostics: Object.freeze([]),
+});
 
 function joinLists(fixed: readonly Resource[], lists: readonly ResourceSet[]): ResourceSet {
   if (lists.length === 0) return { resources: fixed };

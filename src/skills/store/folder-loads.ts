@@ -53,12 +53,14 @@ export class FolderLoads {
     const changes = new Map<string, FolderChanges>();
     const { texts: cache } = this.#options.parts;
     const texts = cache?.open(paths);
+    const grace = new Grace(initialLoadGraceMs);
     for (const [index, path] of paths.entries()) {
       // Lets the event loop run between bursts, for timers, sockets and input.
       if (index % 32 === 31) await new Promise(setImmediate);
       this.#schedule(path, nothing, { publish: (item) => changes.set(path, item), texts });
-      await waitUpTo(initialLoadGraceMs, this.#folders.get(path)?.settled);
+      await grace.of(this.#folders.get(path)?.settled);
     }
+    grace.end();
     await this.settled();
     this.#options.publisher.announce(paths.flatMap((path) => changes.get(path) ?? []));
     if (texts !== undefined) cache?.save(texts);
@@ -196,14 +198,27 @@ interface EarlyLoad {
 
 const nothing: ReadonlySet<string> = new Set();
 
-/** Waits for work, up to a limit. */
-async function waitUpTo(milliseconds: number, work: Promise<void> | undefined): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
+/** Waits for one piece of work after the other, for each up to a limit. One timer for all: there may be thousands. */
+class Grace {
+  readonly #timer: NodeJS.Timeout;
+  #release: () => void = () => {};
+
+  constructor(milliseconds: number) {
+    this.#timer = setTimeout(() => this.#release(), milliseconds);
+  }
+
+  of(work: Promise<void> | undefined): Promise<void> {
+    this.#timer.refresh();
+    return new Promise((resolve) => {
+      this.#release = resolve;
+      void work?.then(resolve, resolve);
+      if (work === undefined) resolve();
+    });
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
 }
 
 /** Creates a snapshot of the current state. `touched`: the only folders that differ from the last one, if that is known. */

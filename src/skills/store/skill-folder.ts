@@ -181,12 +181,23 @@ export class SkillFolder {
       const { listing } = this;
       const onResourcesChanged = (): void => this.#parts.onResourcesChanged?.();
       const pinsOf = (folder: string): Pins | undefined => this.#parts.pinsOf?.(folder);
-      const lastGeneration = this.#lastGeneration;
       const mayRun = consent?.mayRun(this.path) ?? true;
       if (!mayRun) consent?.onWithheld(this.path);
-      const code = { mayRun, runners: mayRun ? runners : ((await consent?.inspect()) ?? []) };
-      const ofFolder = { listing, lastGeneration, onResourcesChanged, seen: onRead };
-      const options = { loader, ...code, texts, hostVersion, importTimeout, signal, trust, pinsOf, ...ofFolder };
+      const options = {
+        loader,
+        mayRun,
+        runners: mayRun ? runners : ((await consent?.inspect()) ?? []),
+        texts,
+        hostVersion,
+        importTimeout,
+        signal,
+        trust,
+        pinsOf,
+        listing,
+        lastGeneration: this.#lastGeneration,
+        onResourcesChanged,
+        seen: onRead,
+      };
       const staged = await loadSkill(this.path, this.#generation, changed, options);
       if (staged.kind !== "ready") return staged;
       this.#recordCode(staged, seen, start);
