@@ -64,7 +64,7 @@ export class FileHashes {
 
 /** The states that files and folders had before they were read, to find out without reading whether they are still the same. */
 export class ReadStates {
-  readonly #states = new Map<string, string | undefined>();
+  readonly #states = new Map<string, PathState | undefined>();
   readonly #start: number;
 
   /** `start`: a time before the first read, in milliseconds of `Date.now()`. */
@@ -73,13 +73,47 @@ export class ReadStates {
   }
 
   record(path: string, stats: Stats | undefined): void {
-    this.#states.set(path, stats && settledState(stats, this.#start));
+    this.#states.set(path, stats === undefined || mayChangeUnseen(stats, this.#start) ? undefined : new PathState(stats));
   }
 
   /** Whether all are certainly the same. */
   get areSame(): boolean {
-    for (const [path, before] of this.#states) if (before === undefined || before !== currentState(path)) return false;
+    for (const [path, before] of this.#states) if (before?.isThatOf(path) !== true) return false;
     return true;
+  }
+}
+
+/** Like `stateOf`, without a text for each comparison: a reload compares thousands. */
+class PathState {
+  readonly #dev: number;
+  readonly #ino: number;
+  readonly #size: number;
+  readonly #mtimeMs: number;
+  readonly #ctimeMs: number;
+
+  constructor({ dev, ino, size, mtimeMs, ctimeMs }: Stats) {
+    this.#dev = dev;
+    this.#ino = ino;
+    this.#size = size;
+    this.#mtimeMs = mtimeMs;
+    this.#ctimeMs = ctimeMs;
+  }
+
+  isThatOf(path: string): boolean {
+    try {
+      const now = statSync(path, { throwIfNoEntry: false });
+      return (
+        now !== undefined &&
+        now.ctimeMs === this.#ctimeMs &&
+        now.mtimeMs === this.#mtimeMs &&
+        now.size === this.#size &&
+        now.ino === this.#ino &&
+        now.dev === this.#dev
+      );
+    } catch {
+      // It cannot be reached.
+      return false;
+    }
   }
 }
 
@@ -99,15 +133,6 @@ export function settledState(stats: Stats, start: number): string | undefined {
 
 export function stateOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-}
-
-function currentState(path: string): string | undefined {
-  try {
-    return stateOf(statSync(path));
-  } catch {
-    // It no longer exists, or cannot be reached.
-    return undefined;
-  }
 }
 
 function contentHash(file: string): string | undefined {
