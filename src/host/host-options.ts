@@ -122,8 +122,8 @@ export interface HostOptions {
    * Where the TypeScript and JavaScript of skills runs. `worker`: in a worker thread for each skill, where an endless loop ends with its call
    * and not with the host; this does not restrict what the code does. `process`: in a process for each skill, which reaches only what the
    * skill declares in `permissions`, as far as this machine enforces that. `strict`: the same, and skills are refused where the operating
-   * system does not enforce it. `{ package: "strict" }`: by the origin of a skill. `auto`: `strict` for skills of packages. Isolated skills
-   * have no `services` and no `sharedModules`. Default: `off`, in this process.
+   * system does not enforce it. `{ package: "strict" }`: by the origin of a skill. `auto`: `strict` for skills of packages, and for
+   * copied ones. Isolated skills have no `services` and no `sharedModules`. Default: `off`, in this process.
    */
   readonly isolation?: Isolation | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */

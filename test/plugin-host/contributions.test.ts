@@ -197,6 +197,34 @@ describe("skills of plugins", () => {
     expect((await call("greet")).textResultForLlm).toBe("Good morning.");
     expect(session.catalog.executables.get("greet")?.origin).toMatchObject({ kind: "skill", source: "s" });
   });
+
+  test("what a runner finds about the whole skill with each of its files is reported once", async () => {
+    const root = tempFolder({ "s/SKILL.md": skillMd("s"), "s/tools/a.txt": "a", "s/tools/b.txt": "b" });
+    const { host } = await hostWith(
+      [
+        plugin("texts", (api) =>
+          api.addToolRunner({
+            extensions: [".txt"],
+            async load(file, { skill, generation }) {
+              const tool = api.createTool(says(await readFile(file, "utf8"), ""), { generation, ofSkill: { name: skill.name, file } });
+              const about = { severity: "warning", code: "TEXTS_OLD" } as const;
+              const diagnostics = [
+                { ...about, file: skill.folder, message: "Of the skill." },
+                { ...about, file, message: "Of the file." },
+              ];
+              return { tools: [tool], files: new Set([file]), diagnostics };
+            },
+          }),
+        ),
+      ],
+      { skillDirectories: [root] },
+    );
+    expect(found(host, "TEXTS_OLD").map(({ file }) => file)).toEqual([
+      join(root, "s"),
+      join(root, "s/tools/a.txt"),
+      join(root, "s/tools/b.txt"),
+    ]);
+  });
 });
 
 describe("hooks of plugins", () => {

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type * as Skillhost from "skillhost";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
 import { makeKey, resign } from "../trust/signatures/signing-kit.ts";
@@ -142,6 +142,31 @@ describe("the tier of a skill", () => {
     expect((await openIsolated(own, { isolation: "auto" })).host.skills[0]).not.toHaveProperty("isolation");
     expect((await openIsolated(own, { isolation: { project: "worker" } })).host.skills[0]).toMatchObject({ isolation: "worker" });
   });
+
+  test.each(["skills", "user"])(
+    "that was copied from a Git repository is that of packages (%s)",
+    { timeout: patience(60_000) },
+    async (kind) => {
+      const root = tempFolder();
+      if (kind === "user") vi.stubEnv("SKILLHOST_HOME", root);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      const source = { kind: "git", url: "https://example.com/skills.git", digest: "sha256:0" };
+      put(
+        join(root, "skillhost-lock.json"),
+        JSON.stringify({ lockfileVersion: 1, packages: {}, skills: { "skills/s": { name: "s", source }, "skills/own": { name: "own" } } }),
+      );
+      putAll(join(root, "skills/s"), skill(undefined));
+      putAll(join(root, "skills/own"), {
+        "SKILL.md": skillMd("own"),
+        "tools/own.ts": module.replaceAll(/defineTool\("/g, 'defineTool("own_'),
+      });
+      const { host } = await openIsolated(join(root, "skills"), { isolation: "auto" });
+      const tiers = Object.fromEntries(host.skills.map(({ name, isolation }) => [name, isolation]));
+      expect(tiers).toEqual({ s: "strict", own: undefined });
+      const named = await openIsolated(join(root, "skills"), { isolation: { package: "worker" } });
+      expect(named.host.skills.find(({ name }) => name === "s")).toMatchObject({ isolation: "worker" });
+    },
+  );
 
   test.each([
     [{ isolation: "full" }, "isolation"],

@@ -60,6 +60,14 @@ export const waits = defineTool("waits", {
       context.progress({ message: "waiting" });
     }),
 });
+export const ignores = defineTool("ignores", {
+  ...simple,
+  handler: (_args, _invocation, context) => {
+    context.progress({ message: "ignoring" });
+    return new Promise(() => { setInterval(() => {}, 1_000); });
+  },
+});
+export const slow = defineTool("slow", { ...simple, handler: () => new Promise((done) => setTimeout(done, 1_000, "slow")) });
 export const where_from = defineTool("where_from", { ...simple, handler: () => ({ token: process.env.ISOLATION_TOKEN, declared: process.env.ISOLATION_DECLARED }) });
 export const big = defineTool("big", {
   handler: () => "large args",
@@ -194,6 +202,19 @@ describe.each(children)("a skill in a %s", (tier) => {
       expect((await call("count")).text).toBe("1");
     },
   );
+
+  test("a call that ignores its cancellation does not end other calls, and ends its child after them", {
+    timeout: patience(60_000),
+  }, async () => {
+    const { host, call } = await openHost(tier);
+    expect((await call("count")).text).toBe("1");
+    const other = call("slow");
+    const abort = new AbortController();
+    const cancelled = await host.callTool("ignores", {}, { signal: abort.signal, onProgress: () => abort.abort(new Error("enough")) });
+    expect(cancelled.ok).toBe(false);
+    expect((await other).text).toBe("slow");
+    await vi.waitFor(async () => expect((await call("count")).text).toBe("1"), { timeout: patience(20_000) });
+  });
 
   test("a module that never finishes loading does not stop the host", { timeout: patience(90_000) }, async () => {
     const root = tempFolder({

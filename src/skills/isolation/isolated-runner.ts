@@ -62,7 +62,7 @@ export function createIsolatedRunner(
     // A child compares each file with the digests that it is given.
     runsCheckedFiles: true,
     async load(file, target, scope) {
-      const limited = tier === "process" ? await reportProtection(file) : [];
+      const limited = tier === "process" ? await reportProtection(target.skill.folder) : [];
       const isolated = use(file, { file, ...plainTarget(target) }, target, scope);
       const loaded = readLoaded(await isolated.load());
       isolated.uses(loaded.files);
@@ -107,12 +107,12 @@ async function openStrictly(place: ChildPlace, listener: ChildListener): Promise
 }
 
 /** Reports a machine that does not enforce all limits. */
-async function reportProtection(file: string): Promise<readonly Diagnostic[]> {
+async function reportProtection(folder: string): Promise<readonly Diagnostic[]> {
   const { state, reason } = await findProtection();
   if (state === "enforced") return [];
   const how = state === "partly" ? "only partly enforced" : "not enforced";
   const message = `The limits of this skill are ${how} on this machine: ${reason}.`;
-  return [{ severity: "warning", code: "ISOLATION_PARTLY", file, message }];
+  return [{ severity: "warning", code: "ISOLATION_PARTLY", file: folder, message }];
 }
 
 /** One file in the child of its skill. */

@@ -10,7 +10,7 @@ export type IsolationTier = "off" | "worker" | "process" | "strict";
 
 /**
  * A tier for all skills, or by their origin; skills of skillhost itself, and origins that are not named, are not isolated. `auto`:
- * `strict` for skills of packages.
+ * `strict` for skills of packages, which here includes those that `skillhost add` copied from Git repositories and websites.
  */
 export type Isolation = IsolationTier | "auto" | Readonly<Partial<Record<SkillScope, IsolationTier>>>;
 

@@ -63,6 +63,7 @@ class SkillService {
     const running = this.#running.get(id);
     if (frame["kind"] === "cancel") {
       running?.abort.abort(new Error(String(frame["reason"])));
+      if (running !== undefined) this.#send({ kind: "cancelled", id });
     } else if (frame["kind"] === "answer") {
       const number = frame["ask"] as number;
       const ask = running?.asks.get(number);

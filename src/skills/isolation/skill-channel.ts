@@ -6,8 +6,10 @@ import type { ToolContext } from "../../tools/tool.ts";
 import { type ChildFrame, parseFrame } from "./child-frames.ts";
 import type { ChildPlace, ChildTransport, OpenChild } from "./child-transport.ts";
 
-/** After a cancellation, a call may still answer for this long. Then its child is ended. */
+/** A child whose event loop does not answer a cancellation for this long is ended. */
 const graceMs = 50;
+/** Counted in turns of this process's event loop, so that time in which this process did not run either does not count. */
+const graceTurns = 5;
 /** Messages of one call besides its result. More are taken for a flood, which ends the child. */
 const maxMessages = 10_000;
 
@@ -16,6 +18,8 @@ interface Pending {
   settle(value: unknown): void;
   fail(error: Error): void;
   messages: number;
+  /** The child has received its cancellation, so its event loop runs. */
+  isCancelled: boolean;
 }
 
 export interface ChildRequestOptions {
@@ -36,6 +40,8 @@ export class SkillChannel {
   readonly #pending = new Map<number, Pending>();
   /** By the call that began it, and its number. */
   readonly #background = new Map<string, () => void>();
+  /** Calls that did not stop after their cancellation. */
+  readonly #abandoned = new Set<number>();
   #transport: ChildTransport | undefined;
   #lastId = 0;
   #stray = 0;
@@ -67,7 +73,7 @@ export class SkillChannel {
     if (!this.isOpen) return Promise.reject(new Error(`The code of this skill is not running: ${this.#end ?? this.#reason}.`));
     const id = ++this.#lastId;
     const answer = new Promise<unknown>((resolve, reject) => {
-      this.#pending.set(id, { context, settle: resolve, fail: reject, messages: 0 });
+      this.#pending.set(id, { context, settle: resolve, fail: reject, messages: 0, isCancelled: false });
     });
     try {
       this.#send({ ...data, ...more, kind, id });
@@ -93,9 +99,10 @@ export class SkillChannel {
     let timer: NodeJS.Timeout | undefined;
     const cancel = (): void => {
       if (this.isOpen) this.#send({ kind: "cancel", id, reason: errorMessage(signal.reason).slice(0, 1_000) });
-      timer = setTimeout(() => {
-        if (this.#pending.has(id)) void this.kill(`a call did not stop within ${graceMs} ms after its deadline or cancellation`);
-      }, graceMs);
+      const wait = (turns: number): void => {
+        timer = setTimeout(() => (turns > 1 ? wait(turns - 1) : this.#late(id)), graceMs / graceTurns);
+      };
+      wait(graceTurns);
     };
     if (signal.aborted) cancel();
     else signal.addEventListener("abort", cancel, { once: true });
@@ -103,6 +110,20 @@ export class SkillChannel {
       clearTimeout(timer);
       signal.removeEventListener("abort", cancel);
     });
+  }
+
+  /** A call did not stop after its cancellation. A child that runs ends only when it has nothing else to do. */
+  #late(id: number): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return;
+    this.#abandoned.add(id);
+    if (pending.isCancelled) this.#endIdle();
+    else void this.kill(`a call did not stop within ${graceMs} ms after its deadline or cancellation`);
+  }
+
+  #endIdle(): void {
+    if (this.#abandoned.size === 0 || [...this.#pending.keys()].some((id) => !this.#abandoned.has(id))) return;
+    void this.kill("it only ran calls that did not stop after their cancellation");
   }
 
   #receive(text: string): void {
@@ -137,8 +158,14 @@ export class SkillChannel {
     const kind = frame["kind"];
     if (kind === "result" || kind === "error") {
       this.#pending.delete(id);
+      this.#abandoned.delete(id);
       if (kind === "result") pending.settle(frame["value"]);
       else pending.fail(toRemoteError(frame["error"]));
+      this.#endIdle();
+      return;
+    }
+    if (kind === "cancelled") {
+      pending.isCancelled = true;
       return;
     }
     const { context } = pending;

@@ -9,6 +9,7 @@ import type { Tool } from "../../tools/tool.ts";
 import type { CheckedFolder, FolderView } from "../../trust/checked-folder.ts";
 import { isBelowNodeModules } from "../../trust/installed-packages.ts";
 import type { Pins } from "../../trust/pins/pins.ts";
+import { isCopiedSkill } from "../../trust/skill-origin.ts";
 import type { Admission, SkillTrust, TrustState } from "../../trust/skill-trust.ts";
 import { sourceIdentity } from "../../trust/source-identity.ts";
 import { scopeOfFolder } from "../../trust/trust-policy.ts";
@@ -174,6 +175,8 @@ async function stageSkill(
     canonicalJson(comparable.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
   const kept = isSameSource ? comparable.units.filter((unit) => isUntouched(unit, changed)) : [];
   const standing = standingOf(real, admission);
+  // Copied code is as much a stranger's as that of packages.
+  const scope = standing.scope !== undefined && listed.entries.length > 0 && isCopiedSkill(real) ? "package" : standing.scope;
   const isTextOnly = listed.entries.length === 0;
   // Thousands of skills have nothing to run: what only tools need is not made for them.
   const context = (): StageContext => ({
@@ -190,7 +193,7 @@ async function stageSkill(
       onResourcesChanged: () => options.onResourcesChanged?.(),
       checked: tree,
       permissions,
-      scope: standing.scope,
+      scope,
     },
   });
   const units = isTextOnly ? [] : await stageUnits(listed.entries, kept, context());
@@ -200,7 +203,8 @@ async function stageSkill(
   const place = { folder, name: text.name, admission, written, uses, pins: options.pinsOf?.(folder) };
   const { tools, leftOut, held, ...judged } = await judgeTools(all, place);
   const offers = assembleSkillOffers(folder, text, units);
-  const ofUnits = units.flatMap((unit) => unit.diagnostics);
+  // What holds for the whole skill is found with each of its modules.
+  const ofUnits = [...new Map(units.flatMap((unit) => unit.diagnostics).map((each) => [canonicalJson(each), each])).values()];
   const diagnostics = [
     ...ofTrust,
     ...text.diagnostics,
@@ -229,7 +233,7 @@ async function stageSkill(
     listing: options.listing,
     generation,
     mayRun,
-    scope: standing.scope,
+    scope,
     tree,
   });
   const replaced = before?.units.filter((unit) => !units.includes(unit)) ?? [];
