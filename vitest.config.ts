@@ -9,6 +9,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 
 /** Tests that `npm run test:interop` runs, since each of them first installs a big program from npm, or starts servers or browsers. */
 export const realPeers: string[] = [
+  "copilot-guides",
   "copilot-python",
   "inspector",
   "language-server",

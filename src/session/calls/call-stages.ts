@@ -31,7 +31,7 @@ export interface CallServices extends SessionContext {
 /** An outcome that is not the tool's own, with the sentence for the model. `error` is for events and logs. */
 export function settlementOf(run: RunningCall, code: SettledCode, facts: Omit<TextFacts, "tool"> = {}, error?: string): SettledCall {
   const text = modelText(code, { tool: run.call.name, ...facts });
-  const result = { resultType: resultTypeOf(code), textResultForLlm: text };
+  const result = { resultType: resultTypeOf(code, facts), textResultForLlm: text };
   return { code, result: error === undefined ? result : { ...result, error } };
 }
 

@@ -174,6 +174,7 @@ type MessageEvents = {
 type ModelEvents = {
   readonly "assistant.message_start": { readonly messageId: string };
   readonly "assistant.message_delta": { readonly messageId: string; readonly deltaContent: string };
+  readonly "assistant.reasoning": { readonly reasoningId: string; readonly content: string };
   readonly "assistant.reasoning_delta": { readonly reasoningId: string; readonly deltaContent: string };
   readonly "assistant.tool_call_delta": {
     readonly toolCallId: string;

@@ -183,6 +183,7 @@ const ephemeralTypes: ReadonlySet<string> = new Set([
   "assistant.intent",
   "assistant.message_delta",
   "assistant.message_start",
+  "assistant.reasoning",
   "assistant.reasoning_delta",
   "assistant.server_tool_progress",
   "assistant.streaming_delta",

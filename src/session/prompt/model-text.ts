@@ -46,8 +46,9 @@ export function modelText(code: SettledCode, facts: TextFacts): string {
   return sentences[code](facts);
 }
 
-/** What kind of result an outcome is. Only `rejected` ends the turn. */
-export function resultTypeOf(code: SettledCode): ResultType {
+/** What kind of result an outcome is. Only `rejected` ends the turn: the model follows the reason that a user gives for a rejection. */
+export function resultTypeOf(code: SettledCode, { reason }: Pick<TextFacts, "reason"> = {}): ResultType {
+  if (code === "permission_rejected" && reason) return "denied";
   return resultTypes[code] ?? "failure";
 }
 
@@ -279,7 +280,8 @@ const sentences: { readonly [Code in SettledCode]: (facts: TextFacts) => string 
   denied_by_hook: ({ reason }) => `Denied by preToolUse hook: ${reason || "No reason provided"}`,
   denied_by_failed_hook: () => "Denied by preToolUse hook: the hook failed",
   denied_by_failed_mcp_hook: () => "Denied by preMcpToolCall hook: the hook failed",
-  permission_rejected: ({ reason }) => (reason ? `The user rejected this tool call. ${reason}` : "The user rejected this tool call."),
+  permission_rejected: ({ reason }) =>
+    reason ? `The user rejected this tool call. User feedback: ${reason}` : "The user rejected this tool call.",
   permission_denied: ({ reason }) => `Permission denied: ${reason || "No reason provided"}`,
   permission_unavailable: () => unavailable,
   permission_failed: ({ tool }) => `Permission denied: the permission check of tool '${tool}' failed.`,

@@ -102,14 +102,16 @@ function createDeltaEmitter({ agent, messageId }: ModelCall, { events }: TurnCon
     events.append(type, data, agent.agentId);
   };
   return (delta) => {
-    if (!hasBegun) append("assistant.message_start", { messageId });
-    hasBegun = true;
+    append("assistant.streaming_delta", { totalResponseSizeBytes: delta.receivedBytes });
+    if (!hasBegun && delta.kind !== "reasoning") {
+      append("assistant.message_start", { messageId });
+      hasBegun = true;
+    }
     if (delta.kind === "tool-input") {
       const { toolCallId, toolName, input } = delta;
       append("assistant.tool_call_delta", { toolCallId, toolName, toolType: "function", inputDelta: input });
     } else if (delta.kind === "text") append("assistant.message_delta", { messageId, deltaContent: delta.text });
     else append("assistant.reasoning_delta", { reasoningId, deltaContent: delta.text });
-    append("assistant.streaming_delta", { totalResponseSizeBytes: delta.receivedBytes });
   };
 }
 

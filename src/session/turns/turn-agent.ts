@@ -121,9 +121,11 @@ export class SessionTurnAgent implements TurnAgent {
     return advertised;
   }
 
-  instructions(catalog: ToolCatalog): Promise<string> {
+  async instructions(catalog: ToolCatalog): Promise<string> {
     this.announceModel(this.model().chat.id);
-    return this.#instructions.refresh(catalog);
+    const text = await this.#instructions.refresh(catalog);
+    this.#instructions.announce();
+    return text;
   }
 
   sent(request: ModelRequest, { chat }: TurnModel): void {
@@ -180,7 +182,8 @@ export class SessionTurnAgent implements TurnAgent {
     const past = starts ? await this.#readPast() : undefined;
     this.#custom.refresh();
     const catalog = this.#host.catalog.current;
-    await this.instructions(catalog);
+    this.announceModel(this.model().chat.id);
+    await this.#instructions.refresh(catalog);
     const { prompt } = submitted;
     const content = (given as string | undefined) ?? (await userSkillContext(prompt, this.#host.toolset.services)) ?? prompt;
     const attached = attachmentTexts(message.attachments, canView(catalog));
@@ -192,7 +195,7 @@ export class SessionTurnAgent implements TurnAgent {
       reminders: submitted.additionalContext.map(promptContext),
     });
     const { transformedPrompt } = await hooks.run("userPromptTransformed", { prompt, transformedPrompt: text }, { signal });
-    if (starts) await this.#start(past !== undefined, prompt, { interactionId, signal });
+    if (starts) await this.#start(past !== undefined, message.prompt, { interactionId, signal });
     signal.throwIfAborted();
     const { id: messageId, delivery, source } = message;
     const data = {
@@ -206,6 +209,7 @@ export class SessionTurnAgent implements TurnAgent {
       ...(source !== undefined && { source }),
     };
     events.append("user.message", data);
+    this.#instructions.announce();
     return true;
   }
 
@@ -332,8 +336,14 @@ class SystemPromptCache {
       this.#text = await this.#assemble(parts);
     }
     this.#announceSkills(parts.skills);
-    this.#announceText();
     return this.#text;
+  }
+
+  /** Emits the system message unless it is the one that was emitted last. It follows the message of the user that it is sent with. */
+  announce(): void {
+    if (this.#text === this.#announced || this.#text === "") return;
+    this.#announced = this.#text;
+    this.#host.events.append("system.message", { role: "system", content: this.#text });
   }
 
   async #assemble(parts: InstructionParts): Promise<string> {
@@ -347,12 +357,6 @@ class SystemPromptCache {
       // Only the session's own customizations run code of others.
       return this.#text === "" ? assembleInstructions({ ...parts, customizations: [] }) : this.#text;
     }
-  }
-
-  #announceText(): void {
-    if (this.#text === this.#announced || this.#text === "") return;
-    this.#announced = this.#text;
-    this.#host.events.append("system.message", { role: "system", content: this.#text });
   }
 
   #announceSkills(skills: readonly SkillEntry[]): void {

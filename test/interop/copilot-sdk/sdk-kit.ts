@@ -147,7 +147,7 @@ export class Runtime implements AsyncDisposable {
   }
 }
 
-export function write(path: string, text: string): void {
+export function write(path: string, text: string | Uint8Array): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text);
 }

@@ -68,9 +68,8 @@ describe("sessions", () => {
     const kept = client.events.map(({ event }) => event).filter(({ ephemeral }) => ephemeral !== true);
     expect(kept.map(({ type }) => type)).toEqual([
       "session.start",
-      "session.model_change",
-      "system.message",
       "user.message",
+      "system.message",
       "assistant.turn_start",
       "assistant.message",
       "tool.execution_start",

@@ -261,7 +261,7 @@ describe("hooks", () => {
     ]);
     expect(asked[3]).toMatchObject({
       sessionId,
-      input: { sessionId, toolName: "get_weather", toolArgs: '{"city":"Oslo"}', cwd: served.folder },
+      input: { sessionId, toolName: "get_weather", toolArgs: { city: "Oslo" }, cwd: served.folder },
     });
     expect(typeof asked[3].input.timestamp).toBe("number");
     expect(asked[4].input).toMatchObject({

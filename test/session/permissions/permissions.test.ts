@@ -116,7 +116,7 @@ describe("the answers to a permission request", () => {
     }
   });
 
-  test("the model reads the standard sentences, and only a rejection ends the turn", async () => {
+  test("the model reads the standard sentences, and only a rejection without feedback ends the turn", async () => {
     const outcomeOf = async (answer: unknown) => {
       const session = sessionWith([runs], { onPermissionRequest: () => answer });
       const [prepared] = await session.prepare([{ id: "1", name: "t", arguments: {} }]);
@@ -125,9 +125,9 @@ describe("the answers to a permission request", () => {
     };
     expect(await outcomeOf({ kind: "reject" })).toEqual(["The user rejected this tool call.", "rejected", true]);
     expect(await outcomeOf({ kind: "reject", feedback: "Use grep." })).toEqual([
-      "The user rejected this tool call. Use grep.",
-      "rejected",
-      true,
+      "The user rejected this tool call. User feedback: Use grep.",
+      "denied",
+      false,
     ]);
     expect(await outcomeOf({ decision: "deny", reason: "policy" })).toEqual(["Permission denied: policy", "denied", false]);
     expect(await outcomeOf({ kind: "user-not-available" })).toEqual([unavailable, "denied", false]);

@@ -38,12 +38,23 @@ describe("the end of a turn", () => {
     const session = openSession(createTestEnvironment(), {
       tools: [tool("a")],
       chatModel: chat,
-      onPermissionRequest: () => ({ kind: "reject", feedback: "Never." }),
+      onPermissionRequest: () => ({ kind: "reject" }),
     });
     expect((await session.sendAndWait("Go.")).content).toBe("May I?");
     expect(chat.requests).toHaveLength(1);
     await session.sendAndWait("And now?");
-    expect(resultsOf(chat.requests[1])).toEqual(["The user rejected this tool call. Never."]);
+    expect(resultsOf(chat.requests[1])).toEqual(["The user rejected this tool call."]);
+  });
+
+  test("a turn continues after a rejection that gives the model feedback", async () => {
+    const chat = fakeChat(call("a"), "Then I use grep.");
+    const session = openSession(createTestEnvironment(), {
+      tools: [tool("a")],
+      chatModel: chat,
+      onPermissionRequest: () => ({ kind: "reject", feedback: "Use grep." }),
+    });
+    expect((await session.sendAndWait("Go.")).content).toBe("Then I use grep.");
+    expect(resultsOf(chat.requests[1])).toEqual(["The user rejected this tool call. User feedback: Use grep."]);
   });
 
   test("a turn continues after a denied call", async () => {

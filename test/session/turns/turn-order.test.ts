@@ -52,8 +52,8 @@ describe("a turn with two parallel calls", () => {
       "pending_messages.modified",
       "session.model_change",
       "session.skills_loaded",
-      "system.message",
       "user.message",
+      "system.message",
       "assistant.turn_start",
       "session.usage_info",
       "model.call_start",
@@ -169,8 +169,8 @@ describe("a turn with two parallel calls", () => {
     expect(kept.map(({ type }) => type)).toEqual([
       "session.start",
       "session.model_change",
-      "system.message",
       "user.message",
+      "system.message",
       "assistant.turn_start",
       "assistant.message",
       "assistant.turn_end",
@@ -198,13 +198,13 @@ describe("streaming", () => {
     );
     const { messageId } = await session.sendAndWait({ prompt: "Hi." });
     expect(events.map(({ type, data, ephemeral }) => [type, data, ephemeral])).toEqual([
-      ["assistant.message_start", { messageId }, true],
-      ["assistant.reasoning_delta", { reasoningId: expect.any(String), deltaContent: "hm" }, true],
       ["assistant.streaming_delta", { totalResponseSizeBytes: 10 }, true],
-      ["assistant.message_delta", { messageId, deltaContent: "Hel" }, true],
+      ["assistant.reasoning_delta", { reasoningId: expect.any(String), deltaContent: "hm" }, true],
       ["assistant.streaming_delta", { totalResponseSizeBytes: 20 }, true],
-      ["assistant.message_delta", { messageId, deltaContent: "lo" }, true],
+      ["assistant.message_start", { messageId }, true],
+      ["assistant.message_delta", { messageId, deltaContent: "Hel" }, true],
       ["assistant.streaming_delta", { totalResponseSizeBytes: 30 }, true],
+      ["assistant.message_delta", { messageId, deltaContent: "lo" }, true],
     ]);
     expect(chat.requests[0]?.stream).toBe(true);
   });

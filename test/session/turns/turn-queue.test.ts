@@ -137,15 +137,7 @@ describe("hooks around a turn", () => {
     const events = recordEvents(session, "user.message");
     await session.sendAndWait("hi");
     await session.sendAndWait("hi");
-    expect(hookCalls).toEqual([
-      "submitted hi",
-      "start new Hi!",
-      "stop false",
-      "end complete",
-      "submitted hi",
-      "stop false",
-      "end complete",
-    ]);
+    expect(hookCalls).toEqual(["submitted hi", "start new hi", "stop false", "end complete", "submitted hi", "stop false", "end complete"]);
     expect(userTexts(chat.requests[0])).toEqual([
       "You are in Oslo.",
       "Hi!\n\n<system_reminder>\nIt is Monday.\n</system_reminder>\n\nBe kind.",

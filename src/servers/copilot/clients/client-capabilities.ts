@@ -89,9 +89,7 @@ export function toClientHooks(sessionId: string, clients: readonly Client[]): Se
 
 function createHook<K extends HookKind>(hookType: K, sessionId: string, { wire }: Client): Hook<K> {
   return async (input) => {
-    // The runtime of the Copilot SDK sends the arguments of a call as text.
-    const asText = hookType === "preToolUse" && "toolArgs" in input && { toolArgs: JSON.stringify(input.toolArgs) ?? "" };
-    const answer = await wire.request("hooks.invoke", { sessionId, hookType, input: { ...input, ...asText } });
+    const answer = await wire.request("hooks.invoke", { sessionId, hookType, input });
     const output = isRecord(answer) ? answer["output"] : undefined;
     if (hookType === "preMcpToolCall" || !isRecord(output)) return output;
     return Object.fromEntries(Object.entries(output).filter(([, value]) => value !== null));

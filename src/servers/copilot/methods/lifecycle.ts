@@ -1,3 +1,4 @@
+import { HostError } from "../../../base/errors.ts";
 import type { SessionInfo } from "../../../host/host-sessions.ts";
 import { badParams } from "../connection/params.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
@@ -20,7 +21,7 @@ export const lifecycle: MethodFamily = {
     return describeOpened(call, session);
   },
   async "session.resume"(call) {
-    const session = await joining(call.client, resumeCopilotSession(call.server, call.client, call.params));
+    const session = await joining(call.client, resumeCopilotSession(call.server, call.client, call.params).catch(explainMissing(call)));
     return { ...describeOpened(call, session), openCanvases: [] };
   },
   "session.destroy": leave,
@@ -71,6 +72,15 @@ export interface ListedSession {
   readonly summary?: string;
   readonly isRemote: false;
   readonly context?: { readonly cwd: string };
+}
+
+/** The store's own message names its folder and the methods of the library, which clients cannot use. */
+function explainMissing({ params }: Call): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof HostError) || error.code !== "SESSION_NOT_FOUND") throw error;
+    const message = `Failed to load session events: Session not found: ${params.text("sessionId")}`;
+    throw new HostError("SESSION_NOT_FOUND", message, { cause: error });
+  };
 }
 
 /** All sessions, the most recently changed first. */

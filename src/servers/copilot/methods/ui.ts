@@ -57,7 +57,7 @@ export const ui: MethodFamily = {
     const builtin = findBuiltin(session, name);
     if (builtin !== undefined) return builtin.run(call, session, input);
     const error = await runCommand(call, name, input);
-    if (error !== undefined) throw new HostError("COMMAND_FAILED", error);
+    if (error !== undefined) throw new HostError("COMMAND_FAILED", `Command /${name} failed: ${error}`);
     return { kind: "completed" };
   },
   "session.commands.enqueue"(call) {

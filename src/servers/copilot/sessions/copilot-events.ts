@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { randomUUID } from "node:crypto";
+import { basename, join } from "node:path";
 import { isRecord } from "../../../base/json.ts";
 import { escapeHidden } from "../../../base/untrusted-text.ts";
 import type { DescribedSkill } from "../../../session/environment.ts";
@@ -12,6 +13,15 @@ const hiddenTypes: ReadonlySet<string> = new Set([
   "session.history_truncated",
   "roots.requested",
   "roots.completed",
+]);
+
+/** Types of events that name the call that started the sub-agent which emits them. */
+const ofSubAgents: ReadonlySet<string> = new Set([
+  "assistant.message",
+  "assistant.message_delta",
+  "assistant.usage",
+  "tool.execution_start",
+  "tool.execution_complete",
 ]);
 
 /** Types of events that a client does without when it reads too slowly. */
@@ -31,17 +41,40 @@ const droppable: ReadonlySet<string> = new Set([
 export class EventTranslator {
   /** The parents of hidden events. The event after a hidden one gets the hidden one's parent. */
   readonly #skipped = new Map<string, string | null>();
+  /** The calls that started sub-agents, by the sub-agents. */
+  readonly #startedBy = new Map<string, unknown>();
+  /** The model that the session began with. */
+  #selectedModel: unknown;
+
+  constructor(selectedModel?: unknown) {
+    this.#selectedModel = selectedModel;
+  }
 
   /** Undefined: the event is hidden. */
   translate(event: RecordedEvent): RecordedEvent | undefined {
     const parentId = this.#parentOf(event.parentId);
-    if (hiddenTypes.has(event.type)) {
+    if (event.type === "session.start") this.#selectedModel = event.data["selectedModel"];
+    if (event.type === "subagent.started" && event.agentId !== undefined) this.#startedBy.set(event.agentId, event.data["toolCallId"]);
+    if (this.#isHidden(event)) {
       if (event.ephemeral !== true) this.#skipped.set(event.id, parentId);
       return undefined;
     }
     const shown = asNotification(event) ?? event;
-    const data = toWireData(shown);
+    const data = this.#withCaller(shown, toWireData(shown));
     return parentId === event.parentId && data === event.data ? event : { ...shown, data, parentId };
+  }
+
+  /** Internal events, messages that hooks and skills wrote to the model, and the model that `session.start` names already. */
+  #isHidden({ type, data, agentId }: RecordedEvent): boolean {
+    if (type === "user.message") return data["source"] === "hook";
+    if (type !== "session.model_change") return hiddenTypes.has(type);
+    return agentId === undefined && data["previousModel"] === undefined && data["newModel"] === this.#selectedModel;
+  }
+
+  /** Names the call that started a sub-agent in what the sub-agent says and does, as clients that know no `agentId` expect. */
+  #withCaller({ type, agentId }: RecordedEvent, data: RecordedEvent["data"]): RecordedEvent["data"] {
+    const parentToolCallId = agentId === undefined || !ofSubAgents.has(type) ? undefined : this.#startedBy.get(agentId);
+    return typeof parentToolCallId === "string" ? { ...data, parentToolCallId } : data;
   }
 
   #parentOf(id: string | null): string | null {
@@ -93,6 +126,12 @@ function toWireData({ type, data, timestamp }: RecordedEvent): RecordedEvent["da
         permissionRequest: toWireRequest(data["permissionRequest"]),
         promptRequest: toPromptRequest(data["permissionRequest"]),
       };
+    case "session.skills_loaded":
+      return { ...data, skills: (data["skills"] as readonly SkillFacts[]).map(toWireSkill) };
+    case "skill.invoked":
+      return { ...data, path: toSkillFile(data["path"]) };
+    case "assistant.usage":
+      return { ...data, finishReason: String(data["finishReason"]).replace("-", "_") };
     case "permission.completed":
       return { ...data, result: toWireResult(data["result"]) };
     case "session.shutdown":
@@ -107,12 +146,15 @@ const noUsage = { totalApiDurationMs: 0, codeChanges: { linesAdded: 0, linesRemo
 
 /**
  * Emits events that clients of the Copilot SDK expect and a session does not emit itself: its title (the first message, unless
- * a client has set a name), changes of background tasks, and, when a client opens it, that no managed settings apply.
+ * a client has set a name), the model's reasoning as a whole, changes of background tasks, and, when a client opens it, that no
+ * managed settings apply.
  */
 export class DerivedEvents implements Disposable {
   readonly #session: Session;
   readonly #subscriptions: readonly Disposable[];
   #hasTitle = false;
+  /** The reasoning whose pieces were emitted last, by agent. */
+  readonly #reasoning = new Map<string | undefined, string>();
 
   constructor(session: Session, isNamed: () => boolean) {
     this.#session = session;
@@ -121,14 +163,26 @@ export class DerivedEvents implements Disposable {
       events.addSink(({ data, agentId }) => {
         if (agentId !== undefined || data["source"] !== undefined || this.#hasTitle) return;
         this.#hasTitle = true;
-        if (!isNamed()) events.append("session.title_changed", { title: data["content"] });
+        // A session that is resumed in the middle of its conversation keeps its title.
+        const isFirst = !session.history.messages().some(({ role }) => role === "assistant");
+        if (isFirst && !isNamed()) events.append("session.title_changed", { title: data["content"] });
       }, "user.message"),
+      events.addSink(({ data, agentId }) => void this.#reasoning.set(agentId, String(data["reasoningId"])), "assistant.reasoning_delta"),
+      events.addSink((event) => this.#emitReasoning(event), "assistant.message"),
       ...agentTypes.map((type) => events.addSink(() => events.append("session.background_tasks_changed", {}), type)),
     ];
   }
 
   emitOpened(): void {
     this.#session.events.append("session.managed_settings_resolved", ungoverned);
+  }
+
+  #emitReasoning({ data, agentId }: RecordedEvent): void {
+    const reasoningId = this.#reasoning.get(agentId) ?? randomUUID();
+    this.#reasoning.delete(agentId);
+    const content = data["reasoningText"];
+    if (typeof content === "string" && content !== "")
+      this.#session.events.append("assistant.reasoning", { reasoningId, content }, agentId);
   }
 
   [Symbol.dispose](): void {
@@ -282,6 +336,16 @@ function toWireResult(result: unknown): unknown {
   const wanted = isRecord(approval) && isText(approval["kind"]) ? approvals[String(approval["kind"])] : undefined;
   const isWhole = wanted !== undefined && recordOf(wanted)(approval) && (kind === "approved-for-session" || isText(locationKey));
   return isWhole ? result : { kind: "approved" };
+}
+
+function toWireSkill(skill: SkillFacts): SkillFacts {
+  const path = toSkillFile(skill.path);
+  return { ...skill, commandName: skill.name, ...(typeof path === "string" && { path }) };
+}
+
+/** Sessions name a skill's folder, and clients expect its file. */
+function toSkillFile(path: unknown): unknown {
+  return typeof path === "string" && path !== "" && basename(path) !== "SKILL.md" ? join(path, "SKILL.md") : path;
 }
 
 /** A skill in the form of the protocol. */

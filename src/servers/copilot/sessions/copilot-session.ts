@@ -45,7 +45,7 @@ export class CopilotSession {
   readonly queuedCommands: QueuedCommands;
   readonly #observer: CopilotSessionObserver;
   readonly #joined = new Map<Client, JoinedClient>();
-  readonly #events = new EventTranslator();
+  readonly #events: EventTranslator;
   readonly #sink: Disposable;
   modifiedAt: Date = this.createdAt;
   /** The time of the last event or request. */
@@ -74,6 +74,7 @@ export class CopilotSession {
   constructor(session: Session, observer: CopilotSessionObserver, plugins: ClientPlugins) {
     this.plugins = plugins;
     this.session = session;
+    this.#events = new EventTranslator(session.config.view.model);
     this.#observer = observer;
     this.commands = new ClientCommands(session);
     this.queuedCommands = new QueuedCommands(session);
