@@ -20,7 +20,7 @@ function builtImports(from: string): readonly BuiltImport[] {
     /(?:const \{([^}]*)\} = )?await (?:built\("([^"]+)"\)|import\("[./]*build\/dist\/([^"]+)"\)|import\(new URL\("([^"]+)", dist\)\))/g;
   return [...text.matchAll(imports)].map(([, names = "", ofBench, ofDist, ofBase]) => ({
     from,
-    source: `src/${ofBench ?? ofDist ?? `${base}${ofBase}`}`.replace(/\.js$/, ".ts"),
+    source: `src/${ofBench ?? ofDist ?? `${base}${ofBase}`}`.replace(/^src\/plugins\//, "plugins/").replace(/\.js$/, ".ts"),
     names: names.split(",").flatMap((name) => /\w+/.exec(name)?.[0] ?? []),
   }));
 }

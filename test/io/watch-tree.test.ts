@@ -1,4 +1,5 @@
 import {
+  appendFileSync,
   chmodSync,
   mkdirSync,
   readFileSync,
@@ -10,7 +11,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { type PathChange, type WatchOptions, watchTree } from "../../src/io/watch/watch-tree.ts";
 import { patience } from "../slowness.ts";
@@ -43,9 +44,12 @@ describe.each(["directory", "chokidar"] as const)("the %s back end", (backend) =
     const root = join(tempFolder(skill("a")), "skills");
     const recorder = await watch(root);
     const file = join(root, "a/SKILL.md");
-    writeFileSync(file, "# new");
+    // One system call each: a file that is opened and then written may be seen in between.
+    appendFileSync(file, "# new");
     await recorder.saw("changed", file);
-    put(join(root, "a/notes.md"), "x");
+    const written = join(dirname(root), "notes.md");
+    writeFileSync(written, "x");
+    renameSync(written, join(root, "a/notes.md"));
     await recorder.saw("added", join(root, "a/notes.md"));
     unlinkSync(join(root, "a/tools/tool.json"));
     await recorder.saw("removed", join(root, "a/tools/tool.json"));

@@ -256,6 +256,7 @@ describe("options", () => {
     await client.request("session.model.switchTo", { sessionId, modelId: "n", reasoningEffort: "high" });
     await client.say(sessionId, "Hi.");
     const changes = client.events.filter(({ event }) => event.type === "session.model_change").map(({ event }) => event.data);
-    expect(changes).toEqual([{ newModel: "m" }, { newModel: "n", previousModel: "m", reasoningEffort: "high" }]);
+    // The first model is in session.start.
+    expect(changes).toEqual([{ newModel: "n", previousModel: "m", reasoningEffort: "high" }]);
   });
 });
