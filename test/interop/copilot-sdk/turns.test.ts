@@ -34,9 +34,9 @@ describe("a turn", () => {
     const names = events.map(({ type }) => type);
     const order = [
       "session.managed_settings_resolved",
-      "system.message",
       "user.message",
       "session.title_changed",
+      "system.message",
       "assistant.turn_start",
       "session.usage_info",
       "model.call_start",
