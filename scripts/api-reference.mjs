@@ -1,11 +1,11 @@
-// Writes docs/api/ from the declarations in dist/: what programs can import, in the words of the sources. --check: compares only.
+// Writes docs/api/ from the declarations in build/declarations: what programs can import, in the words of the sources. --check: compares only.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const dist = join(root, "dist");
+const dist = join(root, "build/declarations");
 const target = join(root, "docs/api");
 
 /** The pages by entry point; those of the library are split by the folder of the source. */

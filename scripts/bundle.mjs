@@ -163,6 +163,8 @@ const included = output.flatMap((file) => Object.keys(file.modules)).flatMap((id
 writeFileSync(join(dist, "third-party-licenses.txt"), licencesOf([...new Set(included)].sort()));
 const typed = Object.values(manifest.exports).flatMap(({ types }) => types?.replace(/^\.\/dist\//, "") ?? []);
 copyDeclarations(compiled, dist, typed);
+// The reference of the API names the folders of the modules.
+if (given.compiled === undefined) copyDeclarations(compiled, join(root, "build/declarations"), typed, { byModule: true });
 // npm does this when it installs the package; here it is for `dist/` as it lies.
 chmodSync(join(dist, manifest.bin.skillhost.replace(/^dist\//, "")), 0o755);
 

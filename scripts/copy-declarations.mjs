@@ -4,10 +4,10 @@ import { parseSync, visitorKeys } from "oxc-parser";
 
 /**
  * Writes the declarations of some modules, and those that these name, from one folder to another: the modules at the same places, and what they
- * import in one file, or in one for each folder of `plugins`. What no user of the modules can name is left out: other declarations of the same files,
- * and constructors of classes that are exported as types.
+ * import in one file, or in one for each folder of `plugins`; `byModule`: each module at its place. What no user of the modules can name is left
+ * out: other declarations of the same files, and constructors of classes that are exported as types.
  */
-export function copyDeclarations(from, to, modules) {
+export function copyDeclarations(from, to, modules, { byModule = false } = {}) {
   const files = new Map();
   const open = (name) => {
     if (!files.has(name)) files.set(name, readDeclarations(join(from, name)));
@@ -15,7 +15,7 @@ export function copyDeclarations(from, to, modules) {
   };
   for (const module of modules) need(declarationsOf(module), "*", true);
   const entries = new Set(modules.map(declarationsOf));
-  const placeOf = (name) => (entries.has(name) ? name : posix.join(/^plugins\/[^/]+\/|/.exec(name)[0], "declarations.d.ts"));
+  const placeOf = (name) => (byModule || entries.has(name) ? name : posix.join(/^plugins\/[^/]+\/|/.exec(name)[0], "declarations.d.ts"));
   for (const [place, parts] of grouped(files, placeOf)) {
     mkdirSync(dirname(join(to, place)), { recursive: true });
     writeFileSync(join(to, place), printAll(place, parts, placeOf));

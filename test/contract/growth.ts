@@ -7,7 +7,7 @@ export function growsTooFast(
   run: (text: string) => unknown,
   part: string,
   lengths: readonly number[],
-  { repeats = 10 }: { readonly repeats?: number } = {},
+  { repeats = 40 }: { readonly repeats?: number } = {},
 ): string | undefined {
   const times: number[] = [];
   for (const [index, length] of lengths.entries()) {

@@ -14,5 +14,5 @@ test.each(Object.entries(countingScans))("the time for %s grows with its length,
 
 test("the measurement detects quadratic growth", () => {
   // What is quadratic stays so however often it is measured, and takes long.
-  expect(growsTooFast((text) => text.replace(/[ \t]+\n/g, "\n"), " ", lengths, { repeats: 1 })).toMatch(/times as long/);
+  expect(growsTooFast((text) => text.replace(/[ \t]+\n/g, "\n"), " ", [8_192, 65_536], { repeats: 1 })).toMatch(/times as long/);
 });
