@@ -35,6 +35,7 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither
   call: ["asks", "call evil {} --yes"],
   mcp: ["asks", "mcp --yes"],
   worker: ["asks", "worker --nats 127.0.0.1:9"],
+  "fleet permissions": ["neither", "fleet permissions"],
   push: ["neither", "push skills/evil --nats 127.0.0.1:9"],
   rollback: ["neither", "rollback evil --nats 127.0.0.1:9"],
   status: ["neither", "status --nats 127.0.0.1:9"],

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,6 +11,8 @@ import { hasSystemSandbox, openIsolated } from "./isolation-kit.ts";
 import { putAll, skillMd, tempFolder } from "./kit.ts";
 
 // Programs of command tools reach what their skill declares, and nothing else.
+/** In no other file of this machine. */
+const secret = `secret-${randomUUID()}`;
 const run = (line: string): object => ({ command: "sh", args: ["-c", line] });
 const tool = (name: string, handler: object): string =>
   JSON.stringify({ name, description: "For a test.", parameters: { type: "object", properties: {} }, handler });
@@ -28,7 +31,7 @@ async function openPrograms(
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as AddressInfo;
-  const root = tempFolder({ "secret.txt": "TOPMOST", "shared/data.txt": "shared" });
+  const root = tempFolder({ "secret.txt": secret, "shared/data.txt": "shared" });
   const folder = join(root, "skills/s");
   const tools = Object.entries(commands).map(([name, handler]) => [`tools/${name}.json`, tool(name, handler)] as const);
   putAll(folder, {
@@ -61,7 +64,7 @@ const attempts: Readonly<Record<string, string>> = {
   "a link that it makes": `l=/tmp/l$$; ln -s ${root}/secret.txt $l; ${readAll("$l")}; unlink $l`,
   "a child program": `node -e "console.log(require('fs').readFileSync('${root}/secret.txt','utf8'))"`,
   "a child in a session of its own": `setsid sh -c 'cat ${root}/secret.txt'`,
-  "a search of the file tree": `find ${root}/ -name "secret*" -exec cat {} +; grep -rsh "T[O]PMOST" ${root}/ /tmp`,
+  "a search of the file tree": `find ${root}/ -name "secret*" -exec cat {} +; grep -rsh "[s]${secret.slice(1)}" ${root}/ /tmp`,
   "the root of other processes": `for p in /proc/[0-9]*; do cat $p/root${root}/secret.txt; done`,
   "open files of other processes": "for f in /proc/[0-9]*/fd/*; do [ -f $f ] && cat $f; done",
   "the environment of other processes": "cat /proc/[0-9]*/environ | grep -a TOP_VARIABLE",
@@ -70,13 +73,13 @@ const attempts: Readonly<Record<string, string>> = {
 
 describe.skipIf(!hasSystemSandbox)("programs of command tools in an isolated skill", () => {
   test.each(Object.entries(attempts))("do not reach an undeclared file through %s", { timeout: patience(60_000) }, async (how, line) => {
-    process.env["TOP_VARIABLE"] = "TOPMOST";
+    process.env["TOP_VARIABLE"] = secret;
     onTestFinished(() => void delete process.env["TOP_VARIABLE"]);
     const enclosed = await openPrograms({ attempt: run(line) }, { programs });
-    expect(await enclosed.call("attempt")).not.toContain("TOPMOST");
+    expect(await enclosed.call("attempt")).not.toContain(secret);
     // Without isolation the same attempt succeeds, where it does not depend on the processes of this machine.
     const open = await openPrograms({ attempt: run(line) }, { programs }, { isolation: "off" });
-    if (!/processes|namespace/.test(how)) expect(await open.call("attempt")).toContain("TOPMOST");
+    if (!/processes|namespace/.test(how)) expect(await open.call("attempt")).toContain(secret);
   });
 
   test("have no network, not even this machine's", { timeout: patience(60_000) }, async () => {
