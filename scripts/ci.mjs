@@ -86,6 +86,8 @@ step("API reference", ["run", "--silent", "api", "--", "--check"]);
 tests("tests", ["test"]);
 tests("tests that start programs", ["run", "test:programs"]);
 step("package", ["run", "--silent", "test:package"]);
+// `npm run test:soak` by itself generates all inputs of the fuzzers.
+process.env["SKILLHOST_SOAK_SHARE"] ??= "0.15";
 tests("soak tests", ["run", "test:soak"]);
 installBrowser();
 tests("tests with big programs", ["run", "test:interop"]);

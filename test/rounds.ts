@@ -6,6 +6,11 @@ export function rounds(few: number, many: number): number {
   return isSoak ? many : few;
 }
 
+/** The number of inputs that a fuzzer generates, as `rounds`. `SKILLHOST_SOAK_SHARE`, which `.ci/run` sets, makes less of many. */
+export function generated(few: number, many: number): number {
+  return Math.max(few, Math.round(rounds(few, many) * Number(process.env["SKILLHOST_SOAK_SHARE"] ?? 1)));
+}
+
 /**
  * The seed of generated inputs. It is the same in each run, so that a failure is caused by a change and not by chance.
  * `SKILLHOST_TEST_SEED` sets another one; `random` picks one.

@@ -28,7 +28,7 @@ import { readTrustFile } from "../../src/trust/trust-file.ts";
 import { fetchSaying, listen } from "../models/models-kit.ts";
 import { apiModel, wireApis } from "../models/wire-apis.ts";
 import { tarball } from "../packages/tar-kit.ts";
-import { rounds, seed } from "../rounds.ts";
+import { generated, seed } from "../rounds.ts";
 import { putAll, tempFolder } from "../skills/kit.ts";
 import { patience } from "../slowness.ts";
 import { makeKey, resign } from "../trust/signatures/signing-kit.ts";
@@ -258,7 +258,7 @@ const readers: Readonly<Record<string, Reader>> = {
 const failures = JSON.parse(readFileSync(new URL("input-failures.json", import.meta.url), "utf8")) as Readonly<
   Record<string, readonly string[]>
 >;
-const most = rounds(300, 100_000);
+const most = generated(300, 100_000);
 const counts = new Map<string, { inputs: number; refused: number }>();
 
 afterAll(() => {

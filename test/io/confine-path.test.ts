@@ -4,7 +4,7 @@ import { join, resolve, sep } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { confinePath, isInside } from "../../src/io/confine-path.ts";
-import { rounds } from "../rounds.ts";
+import { generated } from "../rounds.ts";
 
 let base = "";
 let root = "";
@@ -126,7 +126,7 @@ describe("confinePath", () => {
         const real = existsSync(confined.path) ? realpathSync(confined.path) : confined.path;
         return isInside(root, confined.path) && isInside(root, real);
       }),
-      { numRuns: rounds(2_000, 300_000) },
+      { numRuns: generated(2_000, 300_000) },
     );
   });
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseFullYamlMap, readPlainYaml } from "../../../src/formats/text/parse-yaml.ts";
-import { rounds } from "../../rounds.ts";
+import { generated } from "../../rounds.ts";
 
 // What the texts of front matter are made of, and what is special in YAML.
 const keys = ["name", "description", "a", "a-b", "A_1", "metadata", "true", "null", "x", "__proto__", "1a", "é"];
@@ -89,7 +89,7 @@ test("what is read without the YAML parser is what the parser reads", () => {
       read++;
       expect(plain).toEqual(parseFullYamlMap(text + end));
     }),
-    { numRuns: rounds(3_000, 200_000) },
+    { numRuns: generated(3_000, 200_000) },
   );
   expect(read).toBeGreaterThan(300);
 });
