@@ -1,33 +1,36 @@
 const turnMs = 10;
 
 /**
- * When the calls that a worker has received begin. Messages that arrive together are received in one turn of the event loop; if their handlers compute, then after
- * 10 milliseconds the others wait for later turns, so that the worker's signs of life are sent in between.
+ * When the calls that a worker has received begin. Messages that arrive together are received in one turn of the event loop. Each call begins when
+ * the one before it has computed, or waits for something; if that takes 10 milliseconds, the next begins in a later turn, so that the worker's
+ * signs of life are sent in between.
  */
 export class CallTurns {
   readonly #waiting: (() => void)[] = [];
-  /** When the first call of this turn began. */
-  #began: number | undefined;
+  #isBusy = false;
 
   /** Undefined: the call may begin at once. */
   enter(): Promise<void> | undefined {
-    if (this.#began === undefined) {
-      this.#begin();
-      return undefined;
-    }
-    if (this.#waiting.length === 0 && performance.now() - this.#began < turnMs) return undefined;
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    if (this.#isBusy) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#isBusy = true;
+    void this.#continue();
+    return undefined;
   }
 
-  #begin(): void {
-    this.#began = performance.now();
-    setImmediate(() => {
+  async #continue(): Promise<void> {
+    let began = performance.now();
+    for (let isNewTurn = false; ; ) {
+      // After all promises that are settled: a handler runs a few of them after its call began.
+      await new Promise<void>((resolve) => process.nextTick(resolve));
       const next = this.#waiting.shift();
-      if (next === undefined) this.#began = undefined;
-      else {
-        this.#begin();
-        next();
+      if (next === undefined && isNewTurn) break;
+      isNewTurn = next === undefined;
+      if (isNewTurn || performance.now() - began >= turnMs) {
+        await new Promise((resolve) => setImmediate(resolve));
+        began = performance.now();
       }
-    });
+      next?.();
+    }
+    this.#isBusy = false;
   }
 }
