@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
+import { isIP, type Socket } from "node:net";
+import { checkServerIdentity, type PeerCertificate, type ConnectionOptions as TlsConnectionOptions } from "node:tls";
 import type { Authenticator, ConnectionOptions, MsgHdrs, NatsConnection } from "@nats-io/transport-node";
 import { HostError } from "skillhost";
 
@@ -109,7 +110,7 @@ function readConnectionOptions(options: FleetConnectionOptions, library: Library
   return {
     servers: servers.map(({ address }) => address),
     ...(authenticator !== undefined && { authenticator }),
-    ...(wantsTls && { tls: filesOf(options.tls || {}) }),
+    ...(wantsTls && { tls: readTls(options.tls || {}) }),
   };
 }
 
@@ -157,12 +158,28 @@ function readSecret(file: string, what: string): Uint8Array {
   }
 }
 
-function filesOf({ ca, cert, key }: Exclude<FleetConnectionOptions["tls"], false | undefined>): NonNullable<ConnectionOptions["tls"]> {
+type LibraryTls = NonNullable<ConnectionOptions["tls"]> & Pick<TlsConnectionOptions, "checkServerIdentity">;
+
+function readTls({ ca, cert, key }: Exclude<FleetConnectionOptions["tls"], false | undefined>): LibraryTls {
   return {
+    checkServerIdentity: checkIdentity,
     ...(ca !== undefined && { caFile: ca }),
     ...(cert !== undefined && { certFile: cert }),
     ...(key !== undefined && { keyFile: key }),
   };
+}
+
+/**
+ * For a server that is named by its IP address the library names no host, and Node compares the certificate with "localhost". Node calls this as a
+ * method of the options of the connection, which have its socket; called otherwise, it compares with what Node says.
+ */
+function checkIdentity(
+  this: { readonly servername?: string; readonly socket?: Pick<Socket, "remoteAddress"> } | undefined,
+  host: string,
+  certificate: PeerCertificate,
+): Error | undefined {
+  const address = this?.servername === "" ? this.socket?.remoteAddress : undefined;
+  return checkServerIdentity(address ?? host, certificate);
 }
 
 function connectionFault(error: unknown, { servers }: FleetConnectionOptions): Error {

@@ -82,34 +82,43 @@ describe.skipIf(path === "")("a real nats-server: rights and restarts", () => {
     expect(warnings).toEqual([]);
   });
 
-  test.each([
-    [
-      "worker",
-      "publish",
-      ["$KV.skillhost-catalog.far", "$O.skillhost-skills.C.x", "$O.skillhost-skills.M.x", "skillhost.tools.sig.answer"],
-    ],
-    ["worker", "publish", ["skillhost.sessions.one", "$KV.skillhost-owners.one", "skillhost.workers.other.control", "skillhost.roll-call"]],
-    ["worker", "publish", ["$JS.API.STREAM.CREATE.KV_skillhost-catalog", "$JS.API.STREAM.DELETE.KV_skillhost-catalog"]],
-    ["worker", "publish", ["$JS.API.STREAM.MSG.DELETE.OBJ_skillhost-skills", "$JS.API.CONSUMER.CREATE.skillhost-sessions.c.x"]],
-    ["worker", "subscribe", [">", "skillhost.hosts.>", "skillhost.sessions.>", "$KV.>"]],
-    ["host", "publish", ["skillhost.presence", "skillhost.hosts.other.call", "$KV.skillhost-catalog.far", "$O.skillhost-skills.C.x"]],
-    [
-      "host",
-      "publish",
-      ["$JS.API.STREAM.UPDATE.KV_skillhost-catalog", "$JS.API.STREAM.PURGE.OBJ_skillhost-skills", "skillhost.sessions.one"],
-    ],
-    ["host", "subscribe", [">", "skillhost.tools.>", "skillhost.workers.>", "skillhost.sessions.>"]],
-    ["publisher", "publish", ["skillhost.tools.sig.answer", "skillhost.presence", "skillhost.sessions.one", "$KV.skillhost-hosts.other"]],
-    ["publisher", "publish", ["$JS.API.STREAM.DELETE.KV_skillhost-catalog", "$JS.API.STREAM.CREATE.other"]],
-    ["publisher", "subscribe", [">", "skillhost.>", "$KV.>"]],
-  ] as const)("a %s may not %s to %j", async (role, operation, subjects) => {
+  test("no role may do more than its work", async () => {
     const server = await guardedServer();
-    for (const subject of subjects) {
-      const work = (connection: NatsConnection): void => {
-        if (operation === "publish") connection.publish(subject, "{}");
-        else connection.subscribe(subject, { callback: () => {} });
-      };
-      expect(await refusalOf(server, role, work), subject).toMatch(/permission/i);
+    const forbidden = {
+      worker: {
+        publish: [
+          ...["$KV.skillhost-catalog.far", "$O.skillhost-skills.C.x", "$O.skillhost-skills.M.x", "skillhost.tools.sig.answer"],
+          ...["skillhost.sessions.one", "$KV.skillhost-owners.one", "skillhost.workers.other.control", "skillhost.roll-call"],
+          ...["$JS.API.STREAM.CREATE.KV_skillhost-catalog", "$JS.API.STREAM.DELETE.KV_skillhost-catalog"],
+          ...["$JS.API.STREAM.MSG.DELETE.OBJ_skillhost-skills", "$JS.API.CONSUMER.CREATE.skillhost-sessions.c.x"],
+        ],
+        subscribe: [">", "skillhost.hosts.>", "skillhost.sessions.>", "$KV.>"],
+      },
+      host: {
+        publish: [
+          ...["skillhost.presence", "skillhost.hosts.other.call", "$KV.skillhost-catalog.far", "$O.skillhost-skills.C.x"],
+          ...["$JS.API.STREAM.UPDATE.KV_skillhost-catalog", "$JS.API.STREAM.PURGE.OBJ_skillhost-skills", "skillhost.sessions.one"],
+        ],
+        subscribe: [">", "skillhost.tools.>", "skillhost.workers.>", "skillhost.sessions.>"],
+      },
+      publisher: {
+        publish: [
+          ...["skillhost.tools.sig.answer", "skillhost.presence", "skillhost.sessions.one", "$KV.skillhost-hosts.other"],
+          ...["$JS.API.STREAM.DELETE.KV_skillhost-catalog", "$JS.API.STREAM.CREATE.other"],
+        ],
+        subscribe: [">", "skillhost.>", "$KV.>"],
+      },
+    };
+    for (const role of ["worker", "host", "publisher"] as const) {
+      const { publish, subscribe } = forbidden[role];
+      for (const subject of publish)
+        expect(await refusalOf(server, role, (connection) => connection.publish(subject, "{}")), `${role}: ${subject}`).toMatch(
+          /permission/i,
+        );
+      for (const subject of subscribe) {
+        const listen = (connection: NatsConnection): void => void connection.subscribe(subject, { callback: () => {} });
+        expect(await refusalOf(server, role, listen), `${role}: ${subject}`).toMatch(/permission/i);
+      }
     }
   });
 
@@ -134,8 +143,9 @@ describe.skipIf(path === "")("a real nats-server: rights and restarts", () => {
     expect(refused.error?.message).toContain("skillhost fleet permissions");
     const deaf = await callingHost(server, as(server, "publisher"));
     await until(() => deaf.host.diagnostics.some(({ code }) => code === "FLEET_FORBIDDEN"), "the report");
-    const wrong = await callingHost(server, { ...as(server, "host"), password: "wrong", startupWait: 5_000 });
-    expect(wrong.host.diagnostics).toContainEqual(expect.objectContaining({ code: "FLEET_REFUSED", severity: "error" }));
+    const wrong = await callingHost(server, { ...as(server, "host"), password: "wrong", startupWait: 100 });
+    const isRefused = (): boolean => wrong.host.diagnostics.some(({ code, severity }) => code === "FLEET_REFUSED" && severity === "error");
+    await until(isRefused, "the report of wrong credentials");
   });
 
   test("the page about fleets shows what the command prints for a worker", async () => {
