@@ -1,5 +1,5 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
-import base, { realPeers } from "./vitest.config.ts";
+import base, { realPeers, soaks } from "./vitest.config.ts";
 
 const { projects: _, ...shared } = base.test ?? {};
 
@@ -13,7 +13,7 @@ const config: ViteUserConfig = defineConfig({
     ...shared,
     include: [...realPeers, ...contract],
     globalSetup: ["test/temp-root.ts", "test/interop/copilot-schemas.ts"],
-    exclude: ["**/node_modules/**"],
+    exclude: ["**/node_modules/**", ...soaks],
     testTimeout: 120_000,
     hookTimeout: 300_000,
     maxWorkers: 1,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { KV } from "@nats-io/kv";
 import { type AppendLog, HostError, type LogContents, type LogRecord, type SessionOwner } from "skillhost";
-import { isWrongSequence, type SessionStream, toRecordLine, toToken } from "./session-stream.ts";
+import { isStreamMissing, isWrongSequence, type SessionStream, toRecordLine, toToken } from "./session-stream.ts";
 
 const retryMs = 250;
 const closeMs = 5_000;
@@ -22,7 +22,11 @@ interface OpenedLog {
   readonly leaseMs: number;
   /** The last sequence of the session: that of the message with which this owner began. */
   readonly sequence: number;
+  /** When its stream was made. */
+  readonly created: string;
   readonly records: readonly LogRecord[];
+  /** Makes what the servers have lost: the stream and the bucket of owners. */
+  readonly restore: () => Promise<void>;
   readonly owner: () => SessionOwner | undefined;
   readonly onClosed: () => void;
 }
@@ -42,6 +46,7 @@ export class FleetSessionLog implements AppendLog {
   #stored: number;
   #pendingBytes = 0;
   #sequence: number;
+  #created: string;
   #messages = 0;
   /** The rest of the lines that are being stored, in parts. */
   #parts: { readonly id: string; readonly data: Uint8Array }[] = [];
@@ -58,6 +63,7 @@ export class FleetSessionLog implements AppendLog {
   constructor(opened: OpenedLog) {
     this.#opened = opened;
     this.#sequence = opened.sequence;
+    this.#created = opened.created;
     this.#lines = opened.records.map((record) => toRecordLine(record));
     this.#stored = this.#lines.length;
     this.#renewal = setInterval(() => void this.#renew(), opened.leaseMs / 3).unref();
@@ -75,9 +81,7 @@ export class FleetSessionLog implements AppendLog {
     }
     this.#lines.push(line);
     this.#pendingBytes += line.length;
-    if (this.#isSending) return;
-    this.#isSending = true;
-    setImmediate(() => void this.#send());
+    this.#startSending();
   }
 
   async read(): Promise<LogContents> {
@@ -117,6 +121,12 @@ export class FleetSessionLog implements AppendLog {
     }
   }
 
+  #startSending(): void {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    setImmediate(() => void this.#send());
+  }
+
   /** Stores what waits, one message after another, until nothing does. Only one such loop runs. */
   async #send(): Promise<void> {
     while (!this.#hasEnded && this.#moved === undefined && this.#stored < this.#lines.length) {
@@ -126,18 +136,52 @@ export class FleetSessionLog implements AppendLog {
         const { sessionId, stream } = this.#opened;
         const outcome = await stream.append(sessionId, part.data, this.#sequence, part.id, "records");
         if (outcome.kind === "refused") {
-          this.#lose(outcome.isDeleted);
-          break;
+          await this.#missing(outcome.isDeleted);
+          continue;
         }
         this.#sequence = outcome.sequence;
         this.#parts.shift();
         if (this.#parts.length === 0) this.#linesStored();
       } catch (error) {
         this.#failed(error);
+        await this.#restoreAfter(error);
         await pause(retryMs);
       }
     }
     this.#isSending = false;
+  }
+
+  /** The session is another owner's, or was deleted. In a stream that is a new one, the servers have lost it, and all of it is here. */
+  async #missing(isDeleted: boolean): Promise<void> {
+    const created = isDeleted ? await this.#opened.stream.created() : this.#created;
+    if (created === this.#created) return this.#lose(isDeleted);
+    this.#created = created;
+    this.#sequence = 0;
+    this.#stored = 0;
+    this.#parts = [];
+    this.#pendingBytes = this.#lines.reduce((sum, { length }) => sum + length, 0);
+    const count = this.#lines.length;
+    const message = `The servers have lost the log of session "${this.#opened.sessionId}". Its ${count} records are stored again.`;
+    this.#report("warning", "LOG_STORED_AGAIN", message);
+  }
+
+  /** As a refused message: while one is on its way, it notices by itself. */
+  async #missingWhileIdle(): Promise<void> {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    try {
+      await this.#missing(true);
+    } finally {
+      this.#isSending = false;
+      if (this.#stored < this.#lines.length) this.#startSending();
+    }
+  }
+
+  async #restoreAfter(error: unknown): Promise<void> {
+    if (!isStreamMissing(error)) return;
+    await this.#opened.restore().catch(() => {
+      // Tried again with what failed.
+    });
   }
 
   #takeLines(): void {
@@ -197,6 +241,7 @@ export class FleetSessionLog implements AppendLog {
       lease.revision = await owners.update(key, lease.value, lease.revision);
     } catch (error) {
       if (isWrongSequence(error)) await this.#renewAgain(key);
+      else await this.#restoreAfter(error);
     }
   }
 
@@ -211,8 +256,8 @@ export class FleetSessionLog implements AppendLog {
       else return this.#lose(false);
       // A lease that was free may have been another's in the meantime.
       const last = await this.#opened.stream.last(this.#opened.sessionId);
-      if (last === undefined || (last.seq > this.#sequence && !(last.header.get("Nats-Msg-Id") ?? "").startsWith(`${this.#token}:`)))
-        this.#lose(last === undefined);
+      if (last === undefined) await this.#missingWhileIdle();
+      else if (last.seq > this.#sequence && !(last.header.get("Nats-Msg-Id") ?? "").startsWith(`${this.#token}:`)) this.#lose(false);
     } catch {
       // Tried again with the next renewal.
     }
@@ -228,7 +273,7 @@ export class FleetSessionLog implements AppendLog {
     return new HostError("LOG_NOT_WRITTEN", message, { cause: this.#failure });
   }
 
-  #report(severity: "error" | "info", code: string, message: string): void {
+  #report(severity: "error" | "warning" | "info", code: string, message: string): void {
     this.#opened.owner()?.report({ severity, code, message, source: "nats", file: `nats:${this.#opened.sessionId}` });
   }
 }

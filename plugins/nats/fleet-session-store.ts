@@ -13,7 +13,7 @@ import {
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, fleetSubjects } from "./fleet-connection.ts";
 import { FleetSessionLog, type SessionLease } from "./fleet-session-log.ts";
 import { isObject } from "./frames.ts";
-import { isWrongSequence, SessionStream, toRecordLine, toToken } from "./session-stream.ts";
+import { isStreamMissing, isWrongSequence, SessionStream, toRecordLine, toToken } from "./session-stream.ts";
 
 /**
  * Where the sessions of a fleet are stored.
@@ -49,6 +49,8 @@ interface Opened {
   readonly stream: SessionStream;
   readonly owners: KV;
   readonly leaseMs: number;
+  /** Makes what the servers have lost. */
+  readonly restore: () => Promise<void>;
 }
 
 interface Begun {
@@ -149,13 +151,14 @@ class StreamSessionStore implements FleetSessionStore {
   async #own(opened: Opened, sessionId: string, begin: () => Promise<Begun>): Promise<AppendLog> {
     const lease = await takeLease(opened, sessionId);
     try {
+      const created = await opened.stream.created();
       const { sequence } = await begin();
       const contents = await opened.stream.read(sessionId);
       for (const diagnostic of contents?.diagnostics ?? []) this.#owner?.report(diagnostic);
-      const { stream, owners, leaseMs } = opened;
+      const { stream, owners, leaseMs, restore } = opened;
       const records = contents?.records ?? [];
       const log: FleetSessionLog = new FleetSessionLog({
-        ...{ sessionId, stream, owners, lease, leaseMs, sequence, records },
+        ...{ sessionId, stream, owners, lease, leaseMs, restore, sequence, created, records },
         owner: () => this.#owner,
         onClosed: () => void this.#logs.delete(log),
       });
@@ -195,7 +198,12 @@ class StreamSessionStore implements FleetSessionStore {
       this.#opened.catch(() => {
         this.#opened = undefined;
       });
-      return await work(await this.#opened);
+      const opened = await this.#opened;
+      return await work(opened).catch(async (error: unknown) => {
+        if (!isStreamMissing(error)) throw error;
+        await opened.restore();
+        return work(opened);
+      });
     } catch (cause) {
       if (cause instanceof HostError && !cause.code.startsWith("FLEET_")) throw cause;
       const why = cause instanceof Error ? cause.message : String(cause);
@@ -212,12 +220,18 @@ async function openStream(options: FleetSessionOptions): Promise<Opened> {
     const [{ jetstream, jetstreamManager }, { Kvm }] = await importStreams();
     const manager = await jetstreamManager(fleet.connection);
     const stream = new SessionStream(fleet, jetstream(fleet.connection), manager, prefix);
-    await stream.prepare(replicas);
     // Answers of replicas may be old: ownership is asked of the leader.
-    const owners = await new Kvm(fleet.connection).create(`${prefix}-owners`, { replicas, ttl: lease, allow_direct: false });
+    const makeOwners = (): Promise<KV> =>
+      new Kvm(fleet.connection).create(`${prefix}-owners`, { replicas, ttl: lease, allow_direct: false });
+    await stream.prepare(replicas);
+    const owners = await makeOwners();
     // A bucket that another host has made keeps its own time.
     const { ttl } = await owners.status();
-    return { connection: fleet.connection, stream, owners, leaseMs: ttl > 0 ? ttl : lease };
+    const restore = async (): Promise<void> => {
+      await stream.prepare(replicas);
+      await makeOwners();
+    };
+    return { connection: fleet.connection, stream, owners, leaseMs: ttl > 0 ? ttl : lease, restore };
   } catch (error) {
     await fleet.connection.close();
     throw error;

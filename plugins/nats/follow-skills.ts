@@ -77,6 +77,8 @@ class Follower implements FollowedSkills {
   readonly #open = new Map<string, CatalogEntry>();
   #queue: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
+  /** Why the servers do not take reports of this host. */
+  #unreported: string | undefined;
 
   constructor(host: Pick<PluginApi, "skillIn" | "reloadSkills">, catalog: SkillCatalog, options: OwnFollowOptions) {
     this.#host = host;
@@ -92,6 +94,7 @@ class Follower implements FollowedSkills {
 
   begin(): void {
     void this.#watch();
+    void this.#followConnection();
     this.#timer = setInterval(() => {
       for (const entry of this.#open.values()) void this.apply(entry);
       this.#report();
@@ -119,11 +122,20 @@ class Follower implements FollowedSkills {
     }
   }
 
+  /** Servers that are back may have lost the reports. */
+  async #followConnection(): Promise<void> {
+    for await (const { type } of this.#catalog.connection.status()) if (type === "reconnect") this.#report();
+  }
+
   async #apply(entry: CatalogEntry): Promise<void> {
     const { skill } = entry;
     const digest = versionFor(entry, this.#name);
-    const before = this.#skills[skill]?.digest;
-    const problem = before === digest && existsSync(join(this.#options.folder, skill)) ? undefined : await this.#replace(skill, digest);
+    const known = this.#skills[skill];
+    const before = known?.digest;
+    const isThere = before === digest && existsSync(join(this.#options.folder, skill));
+    // After each reconnection all entries come again.
+    if (isThere && known?.problem === undefined) return;
+    const problem = isThere ? undefined : await this.#replace(skill, digest);
     this.#skills[skill] = problem === undefined ? { digest } : { ...(before !== undefined && { digest: before }), problem };
     if (problem === undefined) this.#open.delete(skill);
     else this.#open.set(skill, entry);
@@ -152,7 +164,7 @@ class Follower implements FollowedSkills {
       await this.#load(skill);
       return problem;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
     } finally {
       rmSync(staging, { recursive: true, force: true });
     }
@@ -170,19 +182,38 @@ class Follower implements FollowedSkills {
   }
 
   #problems(): { readonly code: string; readonly message: string }[] {
-    return Object.entries(this.#skills).flatMap(([skill, { digest, problem }]) => {
+    const ofServers =
+      this.#unreported === undefined
+        ? []
+        : [{ code: "FLEET_STORE", message: `${this.#unreported} The skills that this host has run on, and new versions do not arrive.` }];
+    const ofSkills = Object.entries(this.#skills).flatMap(([skill, { digest, problem }]) => {
       if (problem === undefined) return [];
       const runs = digest === undefined ? "No version of it runs" : `${digest.slice(0, 12)} runs on`;
       return [{ code: "FLEET_SKILL", message: `The newest version of the skill "${skill}" does not run: ${problem}. ${runs}.` }];
     });
+    return [...ofServers, ...ofSkills];
   }
 
   #report(): void {
     const report = { host: this.#name, skills: this.#skills };
-    this.#catalog.report(this.#id, report).catch((error: unknown) => {
-      this.#options.logger?.warning("The state of the skills was not reported.", { error: String(error) });
-    });
+    this.#catalog.report(this.#id, report).then(
+      () => this.#reported(undefined),
+      (error: unknown) => {
+        this.#options.logger?.warning("The state of the skills was not reported.", { error: String(error) });
+        this.#reported(`The servers do not take reports for the catalog of skills: ${messageOf(error)}.`);
+      },
+    );
   }
+
+  #reported(problem: string | undefined): void {
+    if (problem === this.#unreported) return;
+    this.#unreported = problem;
+    this.#options.onProblems?.(this.#problems());
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function readState(file: string): Record<string, HostedSkill> {

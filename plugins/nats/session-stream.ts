@@ -10,6 +10,7 @@ const draftHeader = "Skillhost-Draft";
 const idHeader = "Nats-Msg-Id";
 /** The code of a wrong last sequence. */
 const wrongSequence: ReadonlySet<unknown> = new Set([10_071, 10_164]);
+const streamNotFound = 10_059;
 const publishMs = 2_000;
 const silenceMs = 10_000;
 
@@ -20,7 +21,7 @@ interface Appended {
   readonly sequence: number;
 }
 
-/** What another owner stored came first. */
+/** What another owner stored came first, or the session was deleted. */
 interface Refused {
   readonly kind: "refused";
   readonly isDeleted: boolean;
@@ -50,9 +51,14 @@ export class SessionStream {
     try {
       await this.#manager.streams.info(this.#name);
     } catch (error) {
-      if (!/stream not found/.test(String(error))) throw error;
+      if ((error as { readonly code?: unknown }).code !== streamNotFound) throw error;
       await this.#manager.streams.add({ name: this.#name, subjects: [`${this.#subjects}.>`], num_replicas: replicas });
     }
+  }
+
+  /** When the stream was made, by the clock of its server. Another time is that of another stream: the servers have lost the one before. */
+  async created(): Promise<string> {
+    return (await this.#manager.streams.info(this.#name)).created;
   }
 
   /** The bytes that fit into one message, with its headers. */
@@ -158,6 +164,12 @@ export function toToken(sessionId: string): string {
 
 function fromToken(token: string): string | undefined {
   return token.startsWith("=") ? Buffer.from(token.slice(1), "base64url").toString("utf8") : token;
+}
+
+/** Nothing takes messages of the stream, or it is not found: the servers may have lost their disks. */
+export function isStreamMissing(error: unknown): boolean {
+  const { name, code } = (error ?? {}) as { readonly name?: unknown; readonly code?: unknown };
+  return name === "JetStreamNotEnabled" || code === streamNotFound;
 }
 
 export function isWrongSequence(error: unknown): boolean {

@@ -48,12 +48,15 @@ export interface SkillPush {
   readonly canary?: number | undefined;
 }
 
+type EntryWatch = Awaited<ReturnType<KV["watch"]>>;
+
 const skillName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const digestPattern = /^[0-9a-f]{64}$/;
 const maxHistory = 10;
 const attempts = 5;
 /** A host that has not reported for this long is not listed. */
 const reportTtlMs = 60_000;
+const watchAgainMs = 1_000;
 
 /** The catalog of a fleet: which skills it has, in which versions, and who runs them. */
 export class SkillCatalog implements AsyncDisposable {
@@ -125,11 +128,37 @@ export class SkillCatalog implements AsyncDisposable {
     await this.#reports.put(id, JSON.stringify(report));
   }
 
-  /** The entries of now, then each that changes. Ends with the connection. */
+  /**
+   * The entries of now, then each that changes. After a reconnection all over again, since servers may have lost what they had: their new buckets count
+   * from one, so that a watch that continued would miss what comes. Ends with the connection.
+   */
   async *watch(): AsyncIterable<CatalogEntry> {
-    for await (const found of await this.#entries.watch()) {
-      const entry = found.operation === "PUT" ? readEntry(found.key, found) : undefined;
-      if (entry !== undefined) yield entry;
+    const { connection } = this;
+    let watched: EntryWatch | undefined;
+    void (async () => {
+      for await (const { type } of connection.status()) if (type === "reconnect") watched?.stop();
+    })();
+    try {
+      while (!connection.isClosed()) {
+        watched = await this.#watchEntries();
+        for await (const found of watched ?? []) {
+          const entry = found.operation === "PUT" ? readEntry(found.key, found) : undefined;
+          if (entry !== undefined) yield entry;
+        }
+      }
+    } finally {
+      watched?.stop();
+    }
+  }
+
+  /** Undefined: the servers are away, or do not have the bucket until the next push. */
+  async #watchEntries(): Promise<EntryWatch | undefined> {
+    try {
+      return await this.#entries.watch();
+    } catch {
+      // A host that follows notices it, too, since it cannot report what it runs.
+      await new Promise((resolve) => setTimeout(resolve, watchAgainMs).unref());
+      return undefined;
     }
   }
 

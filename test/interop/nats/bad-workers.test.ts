@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { callingHost, startServer, startWorker } from "./fleet-kit.ts";
 import { findNatsServer, type NatsServer, until } from "./nats-server.ts";
@@ -109,12 +109,40 @@ describe.skipIf(path === "")("a real nats-server (workers that are wrong)", () =
     expect(session.catalog.diagnostics).toContainEqual(report);
   });
 
+  test("an answer of 100 MB fails its call, and the host keeps working", async () => {
+    const server = await startServer();
+    const part = Buffer.alloc(1_000_000, "x");
+    let isFirst = true;
+    await pretend(server, (message, send) => {
+      if (!isFirst) return send({ type: "result", value: "small" });
+      isFirst = false;
+      for (let index = 0; index < 100; index++) {
+        const place = headers();
+        place.set("Skillhost-Part", `flood ${index} 100`);
+        message.respond(part, { headers: place });
+      }
+    });
+    const { session } = await callingHost(server);
+    expect(await session.callTool("echo")).toMatchObject({
+      ok: false,
+      error: expect.stringContaining("larger than 67108864 bytes"),
+      text: expect.stringContaining("unknown"),
+    });
+    expect((await session.callTool("echo")).text).toBe("small");
+  });
+
   test("a worker and a host with another version of the protocol do not use each other, and say so", async () => {
     const server = await startServer();
     const { connection, signature, announce } = await pretend(server, () => {});
     const { session } = await callingHost(server);
-    announce({ v: 2, worker: "newer-worker" });
-    await until(() => session.catalog.diagnostics.some(({ message }) => message.includes("version 2")), "the report");
+    for (const [v, other] of [
+      [2, "newer-worker"],
+      [0, "older-worker"],
+    ] as const) {
+      announce({ v, worker: other });
+      const says = `${other} is not used: it speaks version ${v}`;
+      await until(() => session.catalog.diagnostics.some(({ message }) => message.includes(says)), "the report");
+    }
     await startWorker(server, { "tools/echo.ts": echoTool });
     // The pretended one does not answer, so both are asked until the real one does.
     const refused = { worker: expect.any(String), type: "refused", reason: "version", message: expect.stringContaining("version 9") };

@@ -1,64 +1,15 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { createSessionStore } from "skillhost/plugins/nats";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createHost } from "../../../src/host/create-host.ts";
 import type { Host } from "../../../src/host/host.ts";
 import { scriptedModel } from "../../../src/models/scripted-model.ts";
 import { approveAll } from "../../../src/tools/tool.ts";
-import { buildPackage } from "../../built-package.ts";
-import { keepingOwner } from "../../contract/session-store-contract.ts";
 import { tempFolder } from "../../skills/kit.ts";
 import { startServer } from "./fleet-kit.ts";
 import { findNatsServer, type NatsServer, until } from "./nats-server.ts";
+import { runSessionModel } from "./session-log-model.ts";
+import { killOwners, OwnerProcess, recordsOf } from "./session-owners.ts";
 
 const { path } = findNatsServer();
-/** SKILLHOST_KILLS=200 tries it longer. */
-const kills = Number(process.env["SKILLHOST_KILLS"] ?? 12);
-const lanes = 4;
-
-class OwnerProcess {
-  readonly #child: ChildProcess;
-  readonly ended: Promise<unknown>;
-  readonly said: string[] = [];
-
-  constructor({ address }: NatsServer, sessionId: string) {
-    const plugin = pathToFileURL(join(buildPackage().folder, "dist/plugins/nats/plugin.js")).href;
-    const script = fileURLToPath(new URL("session-owner.mjs", import.meta.url));
-    const child = spawn(process.execPath, [script, plugin, address, sessionId], { stdio: ["ignore", "pipe", "inherit"] });
-    this.#child = child;
-    this.ended = new Promise((resolve) => child.once("close", resolve));
-    createInterface({ input: child.stdout }).on("line", (line) => this.said.push(line));
-    onTestFinished(async () => {
-      child.kill("SIGKILL");
-      await this.ended;
-    });
-  }
-
-  /** The number of records that are acknowledged. */
-  get stored(): number {
-    return Number(this.said.findLast((line) => line.startsWith("stored "))?.split(" ")[1] ?? 0);
-  }
-
-  /** The number of records with which it began. */
-  get began(): number | undefined {
-    const found = this.said.find((line) => line.startsWith("owns "));
-    return found === undefined ? undefined : Number(found.split(" ")[1]);
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
-  }
-}
-
-async function recordsOf({ address }: NatsServer, sessionId: string): Promise<readonly unknown[]> {
-  const store = createSessionStore({ servers: address, lease: 500 });
-  store.attach(keepingOwner());
-  onTestFinished(() => store[Symbol.asyncDispose]());
-  return (await store.read(sessionId)).records.map(({ n }) => n);
-}
 
 async function hostOf({ address }: NatsServer): Promise<Host> {
   const host = await createHost({
@@ -87,32 +38,13 @@ describe.skipIf(path === "")("a real nats-server (sessions that move)", () => {
     expect(JSON.stringify(chatModel.requests[0]?.messages)).toContain("I will remember 42.");
   });
 
-  test(`of ${kills} owners that are killed while they write, no acknowledged record is lost and none is doubled`, async () => {
-    const server = await startServer();
-    const moves: number[] = [];
-    const run = async (lane: number): Promise<void> => {
-      const sessionId = `lane-${lane}`;
-      let acknowledged = 0;
-      for (let kill = lane; kill < kills; kill += lanes) {
-        const began = performance.now();
-        const owner = new OwnerProcess(server, sessionId);
-        await until(() => owner.began !== undefined, "the next owner");
-        moves.push(performance.now() - began);
-        expect(owner.began).toBeGreaterThanOrEqual(acknowledged);
-        // At different moments: while records are sent, stored and acknowledged.
-        await until(() => owner.stored > (owner.began ?? 0) + 20 + ((kill * 37) % 200), "its records");
-        owner.signal("SIGKILL");
-        await owner.ended;
-        acknowledged = owner.stored;
-      }
-      const records = await recordsOf(server, sessionId);
-      expect(records.length).toBeGreaterThanOrEqual(acknowledged);
-      expect(records).toEqual(Array.from(records, (_, n) => n));
-    };
-    await Promise.all(Array.from({ length: lanes }, (_, lane) => run(lane)));
-    process.stderr.write(
-      `${kills} kills: the next owner after ${Math.round(Math.max(...moves))} ms at most, start of its process included.\n`,
-    );
+  // session-log.soak.test.ts kills more of them.
+  test("of owners that are killed while they write, no acknowledged record is lost and none is doubled", async () => {
+    await killOwners(await startServer(), 8);
+  });
+
+  test("while networks, hosts and the server fail at random, each session stays what its owners added, in order", async () => {
+    await runSessionModel(await startServer(), { run: 0, sessions: 4, steps: 4, faults: 3 });
   });
 
   test("an owner that was stopped is replaced, and what it writes when it continues is refused", async () => {

@@ -17,6 +17,7 @@ async function own() {
     } catch (error) {
       if (error.code === "SESSION_NOT_FOUND") return store.create(sessionId);
       if (error.code !== "SESSION_IN_USE") throw error;
+      say("in use");
     }
   }
 }
