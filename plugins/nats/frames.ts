@@ -15,8 +15,14 @@ export class FrameWriter {
     this.#partSize = Math.max(512, (connection.info?.max_payload ?? 1_048_576) - 1_024);
   }
 
-  fits(text: string): boolean {
-    return Buffer.byteLength(text) <= this.#partSize;
+  /** A message as `sendEncoded` takes it. Undefined: it is too large for one. */
+  encode(message: object): Uint8Array | undefined {
+    const bytes = Buffer.from(JSON.stringify(message));
+    return bytes.length <= this.#partSize ? bytes : undefined;
+  }
+
+  sendEncoded(subject: string, bytes: Uint8Array, reply: string): void {
+    if (!this.#connection.isClosed()) this.#connection.publish(subject, bytes, { reply });
   }
 
   send(subject: string, message: object, reply?: string): void {

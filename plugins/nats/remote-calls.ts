@@ -109,15 +109,14 @@ export class RemoteCalls implements AsyncDisposable {
     const { invocation } = context;
     const { signal, sessionId, toolCallId, traceparent, tracestate } = invocation;
     const message = { v: protocolVersion, call: id, session: sessionId, toolCall: toolCallId, traceparent, tracestate };
-    const whole = { ...message, args };
-    const isLarge = !this.#writer.fits(JSON.stringify(whole));
+    const whole = this.#writer.encode({ ...message, args });
     return new Promise((resolve, reject) => {
       const call: OpenCall = {
         id,
         target,
         context,
         reader: new FrameReader(this.#options.maxResult),
-        largeArgs: isLarge ? { args } : undefined,
+        largeArgs: whole === undefined ? { args } : undefined,
         worker: undefined,
         heard: performance.now(),
         settle: undefined,
@@ -140,7 +139,9 @@ export class RemoteCalls implements AsyncDisposable {
       this.#watch();
       signal.addEventListener("abort", cancel, { once: true });
       const { tool, host } = this.#options.subjects;
-      this.#writer.send(tool(target.signature, target.name), isLarge ? { ...message, large: true } : whole, host(this.#id, id));
+      const [subject, reply] = [tool(target.signature, target.name), host(this.#id, id)];
+      if (whole === undefined) this.#writer.send(subject, { ...message, large: true }, reply);
+      else this.#writer.sendEncoded(subject, whole, reply);
     });
   }
 
