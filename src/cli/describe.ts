@@ -190,7 +190,7 @@ export function trustWords({ status, key }: NonNullable<SkillInfo["trust"]>, sty
 
 /** The resources that a skill declares for its tools, one line per kind. */
 export function permissionLines(permissions: SkillInfo["permissions"]): readonly string[] {
-  const { env = [], hosts, programs, read, write, tools } = permissions ?? {};
+  const { env = [], hosts, programs, read, write, tools, servers } = permissions ?? {};
   const line = (what: string, items: readonly string[] | undefined): readonly string[] =>
     items === undefined || items.length === 0 ? [] : [`${what} ${items.map(visibleLine).join(", ")}`];
   return [
@@ -200,6 +200,7 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
     ...line("may read", read),
     ...line("may change", write),
     ...line("may call the tools", tools),
+    ...line("may call the tools of the MCP servers", servers),
   ];
 }
 

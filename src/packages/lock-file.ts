@@ -140,6 +140,7 @@ const permissions = fieldsReader<SkillPermissions>({
   read: readTexts,
   write: readTexts,
   tools: readTexts,
+  servers: readTexts,
 } as FieldReaders<SkillPermissions>);
 const skill = { name: readText, version: readText, tools: mapOf(fieldsReader<LockedTool>(tool)), permissions };
 const source = fieldsReader<LockedSource>({

@@ -292,7 +292,7 @@ function chosen(given: readonly string[], report: AgentReport): readonly string[
 const pattern = /^(?:(?:builtin|mcp|plugin|custom|skill):(?:\*|[^*:/]+)|[^*:/][^*:]*(?<!\/)(?:\/\*)?)$/;
 
 function patternsOf(names: readonly string[], key: string, report: AgentReport): readonly string[] {
-  const patterns = [...new Set(names.flatMap(toPatterns))];
+  const patterns = [...new Set(names.flatMap(toolPatterns))];
   const strange = patterns.filter((name) => name.length > 200 || !pattern.test(name));
   if (strange.length === 0) return patterns;
   const shown = strange.slice(0, 10).map((name) => JSON.stringify(name.slice(0, 80)));
@@ -306,7 +306,7 @@ function patternsOf(names: readonly string[], key: string, report: AgentReport):
 }
 
 /** `Read` → view; `mcp__server__tool` → server/tool. A lower-case alias is kept too, because a skill's tool may have that name. */
-function toPatterns(tool: string): readonly string[] {
+export function toolPatterns(tool: string): readonly string[] {
   const remote = /^mcp__(.+?)(?:__(.+))?$/.exec(tool);
   if (remote !== null) return [`${remote[1]}/${remote[2] ?? "*"}`];
   const known = Object.hasOwn(aliases, tool.toLowerCase()) ? aliases[tool.toLowerCase()]! : [];

@@ -17,9 +17,11 @@ export interface SkillPermissions {
   readonly write?: readonly string[];
   /** Tools that its code may call with `callTool`, by the name that it calls: `fetch_page`, or `github/*` for all names that begin so. */
   readonly tools?: readonly string[];
+  /** MCP servers whose tools its code may call as `server/tool`, by the name of the server. */
+  readonly servers?: readonly string[];
 }
 
-const kinds = ["env", "hosts", "programs", "read", "write", "tools"] as const;
+const kinds = ["env", "hosts", "programs", "read", "write", "tools", "servers"] as const;
 const code = "MANIFEST_PERMISSIONS";
 const most = 100;
 
@@ -65,6 +67,7 @@ const expected = {
   read: pathForm,
   write: pathForm,
   tools: "the name of a tool, such as fetch_page, or the beginning of names, such as github/*",
+  servers: "the name of an MCP server, such as github",
 };
 
 const readers: Readonly<Record<(typeof kinds)[number], (item: string) => string | undefined>> = {
@@ -74,6 +77,7 @@ const readers: Readonly<Record<(typeof kinds)[number], (item: string) => string 
   read: readWord,
   write: readWord,
   tools: (item) => (/^[^\s*\0]{1,200}\*?$/.test(item) ? item : undefined),
+  servers: (item) => (item.trim() !== "" && /^[^*/\0]{1,200}$/.test(item) ? item : undefined),
 };
 
 function readWord(item: string): string | undefined {
@@ -92,6 +96,11 @@ function readHost(item: string): string | undefined {
 /** Whether a host of a URL is declared. */
 export function isDeclaredHost(hosts: readonly string[], hostname: string): boolean {
   return hosts.some((host) => (host.startsWith("*.") ? hostname.endsWith(host.slice(1)) : hostname === host));
+}
+
+/** The tools that a skill's code may call, as in `tools`: those of a server begin with its name. */
+export function callableTools({ tools = [], servers = [] }: Pick<SkillPermissions, "tools" | "servers">): readonly string[] {
+  return [...tools, ...servers.map((server) => `${server}/*`)];
 }
 
 /** Whether a tool is declared, by the name with which it is called. */

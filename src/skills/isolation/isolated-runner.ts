@@ -3,6 +3,7 @@ import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
+import { callableTools } from "../../formats/skills/skill-permissions.ts";
 import type { Scope } from "../../io/scope.ts";
 import type { ToolLike } from "../../tools/define/define-tool.ts";
 import type { ToolContext, ToolInvocation } from "../../tools/tool.ts";
@@ -41,7 +42,8 @@ export function createIsolatedRunner(
     const id = `${folder}#${generation}`;
     const known = skills.get(id);
     if (known !== undefined) return known;
-    const { env: environment = [], tools = [] } = permissions ?? {};
+    const { env: environment = [] } = permissions ?? {};
+    const tools = callableTools(permissions ?? {});
     const limits = () => limitsOf(permissions, { folder, workingDirectory });
     const place = { folder, environment, ...(tier !== "worker" && { tools, limits }) };
     const created = new IsolatedSkill(children, place, () => {

@@ -254,7 +254,7 @@ function workKey(id: unknown, work: unknown): string {
 
 function undeclaredTool(ref: string): string {
   const name = JSON.stringify(ref.slice(0, 200));
-  return `The skill does not declare that it calls the tool ${name}. Add it to "tools" of "permissions" in skill.json.`;
+  return `The skill does not declare that it calls the tool ${name}. Add it to "tools", or its MCP server to "servers", of "permissions" in skill.json.`;
 }
 
 function reportFile({ path, content, options }: ChildFrame, context: ToolContext): void {

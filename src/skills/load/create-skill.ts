@@ -14,6 +14,7 @@ const maxResourceBytes = 32 * 1024 * 1024;
 
 export interface SkillParts {
   readonly text: SkillText;
+  readonly permissions: Skill["permissions"] | undefined;
   readonly tools: readonly Tool[];
   readonly uses: Skill["uses"];
   readonly offers: SkillOffers;
@@ -61,7 +62,7 @@ class LoadedSkill implements Skill {
   readonly #tree: CheckedTree | undefined;
   #signature: string | undefined;
 
-  constructor(folder: string, { text, tools, uses, offers, listing, generation, mayRun, scope, tree }: SkillParts) {
+  constructor(folder: string, { text, permissions, tools, uses, offers, listing, generation, mayRun, scope, tree }: SkillParts) {
     const { manifest, document, name, description } = text;
     this.#text = text;
     this.#offers = offers;
@@ -85,7 +86,7 @@ class LoadedSkill implements Skill {
     this.mcpServers = manifest?.mcpServers ?? none;
     this.requires = manifest?.requires ?? none;
     this.engines = manifest?.engines ?? none;
-    if (manifest?.permissions) this.permissions = manifest.permissions;
+    if (permissions) this.permissions = permissions;
     this.uses = uses;
     this.generation = generation;
     // Without a body, the prompts are the instructions; the model already has those of an eager skill.

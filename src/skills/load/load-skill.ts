@@ -1,4 +1,5 @@
 import { realpathSync, type Stats } from "node:fs";
+import { join } from "node:path";
 import { canonicalJson } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { judgeRange } from "../../base/version-range.ts";
@@ -19,7 +20,7 @@ import { createSkill } from "./create-skill.ts";
 import { type Generation, losesSomething } from "./judge-reload.ts";
 import { readSkill, type SkillText } from "./read-skill.ts";
 import { type HeldTool, judgeTools, type SkillStanding } from "./skill-definitions.ts";
-import { isSkillFolder, viewFolder } from "./skill-path.ts";
+import { existsAt, isSkillFolder, viewFolder } from "./skill-path.ts";
 import { type StageContext, stageTool, type ToolUnit } from "./stage-tool.ts";
 import { isPlainListing, type RecalledSkill, type SkillTexts } from "./text-cache.ts";
 import { listToolEntries, type ToolEntries, type ToolEntry } from "./tool-entries.ts";
@@ -152,7 +153,7 @@ async function stageSkill(
   if (recalled !== undefined) seen(recalled.file, nothingRead, recalled.stats, recalled.digest);
   const text = recalled?.text ?? readSkill(folder, seen, extensions, guard, shown);
   if (text === undefined) return { kind: "absent" };
-  const files = admission === undefined ? text.files : new Set([...text.files, ...admission.files]);
+  let files = admission === undefined ? text.files : new Set([...text.files, ...admission.files]);
   const renamed = admission?.identityFault(text.name, text.manifest?.version);
   const ofTrust = [...(admission?.diagnostics ?? []), ...(renamed ? [renamed] : [])].map((each) => ({ source: text.name, ...each }));
   if (renamed?.severity === "error") return { kind: "rejected", diagnostics: ofTrust, files, isUntrusted: true };
@@ -163,7 +164,15 @@ async function stageSkill(
   const generation = (options.lastGeneration ?? 0) + 1;
   const real = realPathOf(folder);
   const identity = sourceIdentity(folder, { signedBy: signerOf(admission), real });
-  const permissions = text.manifest?.permissions;
+  const declared = text.manifest?.permissions;
+  // Only what runs has use for it.
+  const mayDeclare = declared === undefined && listed.entries.length > 0;
+  const isForeign = mayDeclare && (text.document?.allowedTools !== undefined || existsAt(join(folder, "agents"), shown));
+  const foreign = isForeign
+    ? (await import("./foreign-declaration.ts")).readForeignDeclaration(folder, text, { seen, guard, view: shown })
+    : undefined;
+  if (foreign !== undefined && foreign.files.size > 0) files = new Set([...files, ...foreign.files]);
+  const permissions = declared ?? foreign?.permissions;
   const mayRun = options.mayRun ?? true;
   // Units created under another consent are created again and are not compared.
   const comparable = before?.skill.mayRun === mayRun ? before : undefined;
@@ -172,7 +181,7 @@ async function stageSkill(
     comparable?.skill.name === text.name &&
     comparable.identity === identity &&
     comparable.tree === tree &&
-    canonicalJson(comparable.text.manifest?.permissions ?? null) === canonicalJson(permissions ?? null);
+    canonicalJson(comparable.skill.permissions ?? null) === canonicalJson(permissions ?? null);
   const kept = isSameSource ? comparable.units.filter((unit) => isUntouched(unit, changed)) : [];
   const standing = standingOf(real, admission);
   // Copied code is as much a stranger's as that of packages.
@@ -208,6 +217,7 @@ async function stageSkill(
   const diagnostics = [
     ...ofTrust,
     ...text.diagnostics,
+    ...(foreign?.diagnostics.map((each) => ({ source: text.name, ...each })) ?? []),
     ...listed.diagnostics,
     ...ofUnits,
     ...twins,
@@ -227,6 +237,7 @@ async function stageSkill(
   if (isPlain && mayRun) keepText(folder, text, options.texts, reading);
   const skill = createSkill(folder, {
     text,
+    permissions,
     tools,
     uses,
     offers,

@@ -17,7 +17,8 @@ import { defaultSkillName, documentInSkill, entriesAt, existsAt, isPattern, path
 import { moduleExtensions, type ToolEntry } from "./tool-entries.ts";
 
 /** The fields of a SKILL.md that a loaded skill uses. The others would only occupy memory. */
-export interface SkillHead extends Pick<SkillDocument, "argumentHint" | "arguments" | "disableModelInvocation" | "userInvocable"> {
+export interface SkillHead
+  extends Pick<SkillDocument, "allowedTools" | "argumentHint" | "arguments" | "disableModelInvocation" | "userInvocable"> {
   /** Whether the front matter has a name. */
   readonly isNamed: boolean;
 }
@@ -167,11 +168,12 @@ function documentName(folder: string, view: FolderView | undefined): string | un
 }
 
 function headOf(document: SkillDocument, isNamed: boolean): SkillHead {
-  const { argumentHint, arguments: declared, disableModelInvocation, userInvocable } = document;
+  const { allowedTools, argumentHint, arguments: declared, disableModelInvocation, userInvocable } = document;
   return {
     isNamed,
     disableModelInvocation,
     userInvocable,
+    ...(allowedTools !== undefined && { allowedTools }),
     ...(argumentHint !== undefined && { argumentHint }),
     ...(declared !== undefined && { arguments: declared }),
   };
@@ -280,7 +282,7 @@ function promptMissing(path: string, file: string): Diagnostic {
 }
 
 /** What has been read of a folder so far, with its diagnostics. */
-interface Reading {
+export interface Reading {
   readonly folder: string;
   readonly files: Set<string>;
   readonly diagnostics: Diagnostic[];
@@ -305,7 +307,7 @@ interface TextRead {
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** The text of a file of the skill; undefined, with a diagnostic, if it cannot be read. */
-function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): TextRead | undefined {
+export function readText(file: string, maxBytes: number, { files, diagnostics, seen, guard }: Reading): TextRead | undefined {
   files.add(file);
   const read = readTextFile(file, maxBytes, guard, scratch);
   if (!read.ok) {
