@@ -125,6 +125,8 @@ class IsolatedFile implements OffersChild {
   #isLoading = false;
   /** The definitions when the file was first loaded: a restarted child must offer the same. */
   #contract: string | undefined;
+  /** What was compared with it last: once for each child, not at each call. */
+  #compared: unknown;
 
   constructor(skill: IsolatedSkill, key: string, request: Loading) {
     this.#skill = skill;
@@ -136,9 +138,13 @@ class IsolatedFile implements OffersChild {
     this.#isLoading = true;
     try {
       const loaded = await this.#skill.prepare(this.#key, { ...this.#request });
+      if (loaded === this.#compared) return loaded;
       const contract = canonicalJson(isRecord(loaded) ? (loaded["tools"] ?? null) : null);
       this.#contract ??= contract;
-      if (this.#contract === contract) return loaded;
+      if (this.#contract === contract) {
+        this.#compared = loaded;
+        return loaded;
+      }
       const message = `${this.#request.file} defines other tools than when it was loaded, so the call did not run. Save the file again to reload it.`;
       throw new HostError("MODULE_CHANGED", message);
     } finally {
