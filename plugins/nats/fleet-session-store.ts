@@ -59,6 +59,7 @@ interface Begun {
 
 const attempts = 20;
 const pollMs = 50;
+const answerMs = 2_000;
 const listedAtOnce = 16;
 
 class StreamSessionStore implements FleetSessionStore {
@@ -218,17 +219,18 @@ async function openStream(options: FleetSessionOptions): Promise<Opened> {
   const fleet = await connectFleet(options, "skillhost-sessions");
   try {
     const [{ jetstream, jetstreamManager }, { Kvm }] = await importStreams();
-    const manager = await jetstreamManager(fleet.connection);
-    const stream = new SessionStream(fleet, jetstream(fleet.connection), manager, prefix);
+    // What is lost with a connection is tried again sooner than the library would. Making streams may take longer.
+    const [client, maker] = [jetstream(fleet.connection, { timeout: answerMs }), await jetstreamManager(fleet.connection)];
+    const stream = new SessionStream(fleet, client, await client.jetstreamManager(), prefix);
+    const name = `${prefix}-owners`;
     // Answers of replicas may be old: ownership is asked of the leader.
-    const makeOwners = (): Promise<KV> =>
-      new Kvm(fleet.connection).create(`${prefix}-owners`, { replicas, ttl: lease, allow_direct: false });
-    await stream.prepare(replicas);
-    const owners = await makeOwners();
+    const makeOwners = (): Promise<KV> => new Kvm(fleet.connection).create(name, { replicas, ttl: lease, allow_direct: false });
+    await stream.prepare(maker, replicas);
     // A bucket that another host has made keeps its own time.
-    const { ttl } = await owners.status();
+    const { ttl } = await (await makeOwners()).status();
+    const owners = await new Kvm(client).open(name, { allow_direct: false });
     const restore = async (): Promise<void> => {
-      await stream.prepare(replicas);
+      await stream.prepare(maker, replicas);
       await makeOwners();
     };
     return { connection: fleet.connection, stream, owners, leaseMs: ttl > 0 ? ttl : lease, restore };

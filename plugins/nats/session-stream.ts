@@ -11,7 +11,6 @@ const idHeader = "Nats-Msg-Id";
 /** The code of a wrong last sequence. */
 const wrongSequence: ReadonlySet<unknown> = new Set([10_071, 10_164]);
 const streamNotFound = 10_059;
-const publishMs = 2_000;
 const silenceMs = 10_000;
 
 export type MessageKind = "records" | "draft" | "owner";
@@ -47,12 +46,12 @@ export class SessionStream {
   }
 
   /** Makes the stream if there is none. */
-  async prepare(replicas: number): Promise<void> {
+  async prepare({ streams }: JetStreamManager, replicas: number): Promise<void> {
     try {
-      await this.#manager.streams.info(this.#name);
+      await streams.info(this.#name);
     } catch (error) {
       if ((error as { readonly code?: unknown }).code !== streamNotFound) throw error;
-      await this.#manager.streams.add({ name: this.#name, subjects: [`${this.#subjects}.>`], num_replicas: replicas });
+      await streams.add({ name: this.#name, subjects: [`${this.#subjects}.>`], num_replicas: replicas });
     }
   }
 
@@ -78,7 +77,6 @@ export class SessionStream {
         msgID: id,
         expect: { lastSubjectSequence: after },
         headers,
-        timeout: publishMs,
       });
       return { kind: "stored", sequence: seq };
     } catch (error) {

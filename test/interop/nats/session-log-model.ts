@@ -59,6 +59,9 @@ class ModelledSession {
 
   async create(host: HostPlace): Promise<void> {
     this.#begin(host, await host.store.create(this.id));
+    // One without records does not exist for others.
+    this.append();
+    await this.flush();
   }
 
   append(): void {

@@ -17,8 +17,8 @@ describe.skipIf(path === "")("a real nats-server (sessions for a long time)", ()
   test("while networks, hosts and the server fail at random, each session stays what its owners added, in order", async () => {
     const server = await startServer();
     let moved = 0;
-    for (let run = 0; run < generated(1, 40); run++) {
-      const { moves } = await runSessionModel(server, { run, sessions: 12, steps: 20, faults: 20 });
+    for (let run = 0; run < generated(1, 10); run++) {
+      const { moves } = await runSessionModel(server, { run, sessions: 8, steps: 10, faults: 10 });
       moved += moves;
     }
     expect(moved).toBeGreaterThan(0);

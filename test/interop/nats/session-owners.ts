@@ -61,15 +61,15 @@ export async function recordsOf({ address }: NatsServer, sessionId: string): Pro
 }
 
 const lanes = 4;
+const ownersOfSession = 10;
 
 /** Kills so many owners while they write, each of which takes the session of the one before. What was acknowledged is there once. */
 export async function killOwners(server: NatsServer, kills: number): Promise<void> {
   const moves: number[] = [];
   let total = 0;
-  const run = async (lane: number): Promise<void> => {
-    const sessionId = `lane-${lane}`;
+  const killIn = async (sessionId: string, some: readonly number[]): Promise<void> => {
     let acknowledged = 0;
-    for (let kill = lane; kill < kills; kill += lanes) {
+    for (const kill of some) {
       const began = performance.now();
       const owner = new OwnerProcess(server, sessionId);
       await until(() => owner.began !== undefined, "the next owner");
@@ -86,7 +86,11 @@ export async function killOwners(server: NatsServer, kills: number): Promise<voi
     expect(records).toEqual(Array.from(records, (_, n) => n));
     total += acknowledged;
   };
-  await Promise.all(Array.from({ length: Math.min(lanes, kills) }, (_, lane) => run(lane)));
+  const run = async (lane: number): Promise<void> => {
+    const own = Array.from({ length: kills }, (_, kill) => kill).filter((kill) => kill % lanes === lane);
+    for (let at = 0; at < own.length; at += ownersOfSession) await killIn(`lane-${lane}-${at}`, own.slice(at, at + ownersOfSession));
+  };
+  await Promise.all(Array.from({ length: lanes }, (_, lane) => run(lane)));
   const longest = Math.round(Math.max(...moves));
   process.stderr.write(
     `${kills} kills, ${total} acknowledged records; the next owner after ${longest} ms at most, start of its process included.\n`,

@@ -160,10 +160,12 @@ describe.skipIf(path === "")("a real nats-server (a worker)", () => {
 
   test("a call of a tool that may be repeated goes to another worker, and runs once there", async () => {
     const server = await startServer();
-    const handler = `async (args, { toolCallId }) => {
-      const { appendFileSync } = await import("node:fs");
-      appendFileSync(args.log, process.pid + "\\n");
-      await new Promise((resolve) => setTimeout(resolve, args.ms));
+    // The first run never ends, and the second one does at once.
+    const handler = `async ({ log }) => {
+      const { appendFileSync, existsSync } = await import("node:fs");
+      const isFirst = !existsSync(log);
+      appendFileSync(log, process.pid + "\\n");
+      if (isFirst) await new Promise((resolve) => setTimeout(resolve, 60_000));
       return "done";
     }`;
     const root = skillFolder({ "tools/again.ts": tool("again", handler, "annotations: { idempotentHint: true },") });
@@ -171,7 +173,7 @@ describe.skipIf(path === "")("a real nats-server (a worker)", () => {
     const first = await startWorkerProcess(server, root);
     const { session, has } = await callingHost(server);
     await has("again");
-    const call = session.callTool("again", { log, ms: 3_000 });
+    const call = session.callTool("again", { log });
     await until(() => existsSync(log), "the call to begin");
     const second = await startWorkerProcess(server, root);
     first.kill("SIGKILL");
@@ -207,7 +209,7 @@ describe.skipIf(path === "")("a real nats-server (a worker)", () => {
     await startWorkerProcess(server, root);
     const { session, has } = await callingHost(server);
     await has("spin");
-    const results = await Promise.all(Array.from({ length: 40 }, () => session.callTool("spin")));
+    const results = await Promise.all(Array.from({ length: 24 }, () => session.callTool("spin")));
     expect(results.map(({ text, error }) => error ?? text)).toEqual(results.map(() => "done"));
   });
 
