@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { SkillPermissions } from "../../src/formats/skills/skill-permissions.ts";
 import { identityOf, liesAt } from "../../src/io/process/mount-identity.ts";
+import { createScope } from "../../src/io/scope.ts";
 import {
   type ChildListener,
   type ChildPlace,
@@ -11,6 +12,7 @@ import {
   openProcess,
   openWorker,
 } from "../../src/skills/isolation/child-transport.ts";
+import { createIsolatedRunner } from "../../src/skills/isolation/isolated-runner.ts";
 import { SkillChannel } from "../../src/skills/isolation/skill-channel.ts";
 import { limitsOf } from "../../src/skills/isolation/skill-limits.ts";
 import { SpareChildren } from "../../src/skills/isolation/spare-children.ts";
@@ -275,6 +277,45 @@ describe.skipIf(process.platform !== "linux")("whether a file lies at a path", (
     const paths = ["a/file.txt", "b/file.txt", "to-a/file.txt", "b/link.txt", "missing.txt"];
     expect(paths.map((path) => liesAt(join(root, path), identity))).toEqual([true, false, false, false, false]);
   });
+});
+
+test("generations that run in spares do not keep the generations before them", async () => {
+  const collectGarbage = (globalThis as { gc?: () => void }).gc;
+  expect(collectGarbage).toBeTypeOf("function");
+  let [started, freed] = [0, 0];
+  const registry = new FinalizationRegistry(() => freed++);
+  // Like a real child, it keeps its place and its listener as long as it is reachable.
+  const start: OpenChild = async (place, listener) => {
+    started++;
+    const send = (text: string): void => {
+      const { kind, id } = JSON.parse(text) as { kind: string; id?: number };
+      const value = kind === "call" ? "answer" : {};
+      if (id !== undefined) setImmediate(() => listener.received(JSON.stringify({ kind: "result", id, value })));
+    };
+    const child = { send, kill: async () => listener.ended("it was ended"), suits: () => place.limits !== undefined };
+    registry.register(child, undefined);
+    return child;
+  };
+  const runner = createIsolatedRunner("process", { workingDirectory: "/", isWatched: true, start });
+  let before = createScope();
+  const generations = 8;
+  for (let generation = 1; generation <= generations; generation++) {
+    const scope = createScope();
+    const handler = runner.handler!("/s/tools/a.ts", { tool: "a" }, { skill: { name: "s", folder: "/s" }, generation }, scope)!;
+    expect(await handler({}, {} as never, {} as never)).toBe("answer");
+    await before.dispose();
+    before = scope;
+    // The child of this generation was the spare of the one before, and has a spare.
+    await vi.waitFor(() => expect(started).toBe(generation + 1), { timeout: patience(5_000), interval: 5 });
+  }
+  await vi.waitFor(
+    () => {
+      collectGarbage?.();
+      expect(freed).toBeGreaterThanOrEqual(generations - 2);
+    },
+    { timeout: patience(5_000), interval: 20 },
+  );
+  await before.dispose();
 });
 
 test("saves that follow each other run in children of their own, whether a spare was ready or not", {

@@ -25,6 +25,8 @@ export interface IsolatedRunnerOptions {
   readonly workingDirectory: string;
   /** Saved changes are loaded, so the next generation of a skill can begin at any time. */
   readonly isWatched: boolean;
+  /** Starts children; tests play them. @internal */
+  readonly start?: OpenChild | undefined;
 }
 
 /**
@@ -33,20 +35,15 @@ export interface IsolatedRunnerOptions {
  */
 export function createIsolatedRunner(
   tier: Exclude<IsolationTier, "off">,
-  { workingDirectory, isWatched }: IsolatedRunnerOptions,
+  { workingDirectory, isWatched, start = openerOf(tier) }: IsolatedRunnerOptions,
 ): ToolRunner {
-  const start: OpenChild = tier === "worker" ? openWorker : tier === "strict" ? openStrictly : openProcess;
   const children = new SpareChildren(start, { areLikely: isWatched });
   const skills = new Map<string, IsolatedSkill>();
-  const skillOf = ({ skill: { folder }, generation, permissions }: RunnerTarget): IsolatedSkill => {
-    const id = `${folder}#${generation}`;
+  const skillOf = (target: RunnerTarget): IsolatedSkill => {
+    const id = `${target.skill.folder}#${target.generation}`;
     const known = skills.get(id);
     if (known !== undefined) return known;
-    const { env: environment = [] } = permissions ?? {};
-    const tools = callableTools(permissions ?? {});
-    const limits = () => limitsOf(permissions, { folder, workingDirectory });
-    const place = { folder, environment, ...(tier !== "worker" && { tools, limits }) };
-    const created = new IsolatedSkill(children, place, () => {
+    const created = new IsolatedSkill(children, placeOf(tier, target, workingDirectory), () => {
       if (skills.get(id) === created) skills.delete(id);
     });
     skills.set(id, created);
@@ -85,6 +82,26 @@ export function createIsolatedRunner(
       const key = `${file}#${pick.tool}#${pick.export ?? ""}`;
       return use(key, { file, ...plainTarget(target), pick }, target, scope).handler(0);
     },
+  };
+}
+
+function openerOf(tier: IsolationTier): OpenChild {
+  if (tier === "worker") return openWorker;
+  return tier === "strict" ? openStrictly : openProcess;
+}
+
+/**
+ * A function of its own, because `limits` lives as long as the spare that was started with it, which is the child of the next generation. If it
+ * shared the variables of what made the generation, each generation would keep the one before it, with its child's streams, for ever.
+ */
+function placeOf(tier: IsolationTier, { skill: { folder }, permissions }: RunnerTarget, workingDirectory: string): ChildPlace {
+  const { env: environment = [] } = permissions ?? {};
+  if (tier === "worker") return { folder, environment };
+  return {
+    folder,
+    environment,
+    tools: callableTools(permissions ?? {}),
+    limits: () => limitsOf(permissions, { folder, workingDirectory }),
   };
 }
 
