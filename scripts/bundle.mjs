@@ -131,6 +131,17 @@ const inlined = [
  * CommonJS, because only `require` loads at once without a race with an `import` of the same module.
  */
 const lazy = ["get-tsconfig", "re2js", "semver", "smol-toml", "tinyglobby", "yaml"];
+/** Modules of Node.js of which the same is true. Together they take a command as long as a third of its own code. */
+const lazyBuiltins = [
+  "node:child_process",
+  "node:crypto",
+  "node:dns",
+  "node:inspector",
+  "node:net",
+  "node:readline",
+  "node:stream/consumers",
+  "node:worker_threads",
+];
 const lazyPrefix = "\0lazy:";
 const absentPrefix = "\0absent:";
 const npmPrefix = "\0npm:";
@@ -186,7 +197,8 @@ async function bundle() {
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(compiled, file)])),
     // Its CommonJS form hides its imports from bundlers.
     resolve: { alias: { "jsonc-parser": join(root, "node_modules/jsonc-parser/lib/esm/main.js") } },
-    external: (id) => isPackage(id) && ![...inlined, ...Object.keys(npmExports)].includes(packageOf(id)),
+    external: (id, importer) =>
+      isPackage(id) && !isLazyBuiltin(id, importer) && ![...inlined, ...Object.keys(npmExports)].includes(packageOf(id)),
     treeshake: { moduleSideEffects: hasSideEffects },
     plugins: [lazyPackages(), absentPackages(), npmPackages(), requiredFiles()],
     preserveEntrySignatures: "allow-extension",
@@ -273,26 +285,46 @@ export default createRequire(import.meta.url)("./npm-libraries.cjs").${npmExport
 function lazyPackages() {
   return {
     name: "lazy-packages",
-    resolveId: { filter: { id: new RegExp(`^(?:${lazy.join("|")})$`) }, handler: (id) => lazyPrefix + id },
+    resolveId: {
+      filter: { id: new RegExp(`^(?:${[...lazy, ...lazyBuiltins].join("|")})$`) },
+      handler: (id, importer) => (isBuiltin(id) && !isLazyBuiltin(id, importer) ? undefined : lazyPrefix + id),
+    },
     load: { filter: { id: new RegExp(`^${lazyPrefix}`) }, handler: (id) => lazyModule(id.slice(lazyPrefix.length)) },
   };
 }
 
-/** The module that takes the place of a package: its functions and classes load the package when they are called. */
+/**
+ * The child of an isolated skill needs at once what its port and its network are. Packages import more than functions, and commander's are
+ * those of child_process for subcommands that are programs.
+ */
+function isLazyBuiltin(id, importer = "") {
+  if (installedName(importer) === "commander") return id === "node:child_process";
+  return lazyBuiltins.includes(id) && importer.startsWith(compiled) && !importer.startsWith(join(compiled, "skills/isolation/child-"));
+}
+
+/** The module that takes the place of another: its functions and classes load that one when they are used. */
 async function lazyModule(name) {
+  const file = isBuiltin(name) ? name : `./${name}.cjs`;
   const exported = Object.entries(await import(name)).filter(([key, value]) => key !== "default" && typeof value === "function");
+  // Those of Node.js can be constructed without being classes, and have properties.
+  const isProxy = (value) => isBuiltin(name) || /^class\b/.test(Function.prototype.toString.call(value));
   const declarations = exported.map(([key, value]) =>
-    /^class\b/.test(Function.prototype.toString.call(value))
-      ? `export const ${key} = /* @__PURE__ */ new Proxy(function () {}, {
-  construct: (_target, args) => new (load().${key})(...args),
-  get: (_target, property) => load().${key}[property],
-});`
+    isProxy(value)
+      ? `export const ${key} = /* @__PURE__ */ lazily(() => load().${key});`
       : `export function ${key}(...args) { return load().${key}(...args); }`,
   );
   return `import { createRequire } from "node:module";
 const require = /* @__PURE__ */ createRequire(import.meta.url);
 let loaded;
-function load() { return loaded ??= require("./${name}.cjs"); }
+function load() { return loaded ??= require("${file}"); }
+function lazily(find) {
+  const proxy = new Proxy(function () {}, {
+    apply: (_target, self, args) => Reflect.apply(find(), self, args),
+    construct: (_target, args, made) => Reflect.construct(find(), args, made === proxy ? find() : made),
+    get: (_target, property) => find()[property],
+  });
+  return proxy;
+}
 ${declarations.join("\n")}`;
 }
 

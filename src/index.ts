@@ -14,19 +14,18 @@ export type { ServerTraffic } from "./host/session-server-sets.ts";
 export type { AppendLog } from "./io/log/append-log.ts";
 export type { LogContents, LogRecord } from "./io/log/read-log.ts";
 export type { FetchFailure, FetchOutcome, FetchRequest } from "./io/net/bounded-fetch.ts";
-export {
-  type ManagedProcess,
-  type ProcessExit,
-  type ProcessSpec,
-  type ProgramOutcome,
-  type ProgramSpec,
-  runProgram,
-  type Spawned,
-  type SpawnFailure,
+export type {
+  ManagedProcess,
+  ProcessExit,
+  ProcessSpec,
+  ProgramOutcome,
+  ProgramSpec,
+  Spawned,
+  SpawnFailure,
 } from "./io/process/child-process.ts";
 export type { CheckedFile, CheckedTree, GuardedRead } from "./io/read-bounded.ts";
 export type { Scope } from "./io/scope.ts";
-export { createHost } from "./load-host.ts";
+export { createHost, runProgram } from "./load-parts.ts";
 export type {
   ChatMessage,
   ChatModel,

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { silentLogger } from "./base/logger.ts";
 import type { Host } from "./host/host.ts";
 import type { HostOptions } from "./host/host-options.ts";
-import { createHost } from "./load-host.ts";
+import { createHost } from "./load-parts.ts";
 import type { Session } from "./session/session.ts";
 import type { SessionOptions } from "./session/session-config.ts";
 import type { SkillsChange } from "./skills/skill.ts";

@@ -19,7 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ["host"],
   ["servers", "packages", "adapters"],
   ["define.ts"],
-  ["testing", "load-host.ts"],
+  ["testing", "load-parts.ts"],
   ["index.ts", "testing.ts"],
   ["cli"],
 ];

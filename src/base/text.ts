@@ -1,6 +1,8 @@
-/** The text, cut to `most` characters with an ellipsis after them. */
+/** The text, cut to `most` UTF-16 code units, or one less to keep a character whole, with an ellipsis after them. */
 export function shorten(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most)}…` : text;
+  if (text.length <= most) return text;
+  const isHalf = /[\ud800-\udbff]/.test(text[most - 1] ?? "") && /[\udc00-\udfff]/.test(text[most]!);
+  return `${text.slice(0, isHalf ? most - 1 : most)}…`;
 }
 
 /** `1 file`, `2 files`. */

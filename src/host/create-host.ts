@@ -50,7 +50,7 @@ import { ServerSets } from "./session-server-sets.ts";
 /** Serves the inspector of a host. Servers know hosts and not the other way round, so the caller that creates a host passes it. */
 export type OpenInspector = (host: Host, options: InspectorOptions) => Promise<Inspector>;
 
-/** Starts a host, as `createHost` of load-host.ts documents it. */
+/** Starts a host, as `createHost` of load-parts.ts documents it. */
 export async function createHost(options: HostOptions = {}, openInspector: OpenInspector = withoutInspector): Promise<Host> {
   const host = new SkillHost(resolveHostOptions(options), openInspector);
   await host.start();

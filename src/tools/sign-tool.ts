@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { createPrivateKey } from "node:crypto";
-import { signContract, toolSignatureField } from "../trust/push-trust.ts";
+import { signContract, toolSignatureField } from "../trust/tool-envelope.ts";
 import { readDefinition, signatureOf } from "./create/tool-definition.ts";
 import type { ToolLike } from "./define/define-tool.ts";
 

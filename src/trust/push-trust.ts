@@ -1,4 +1,4 @@
-import { hash, type KeyObject, sign, verify } from "node:crypto";
+import { hash, verify } from "node:crypto";
 import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
@@ -7,8 +7,9 @@ import { isRecord } from "../base/json.ts";
 import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
 import { diffToApprove } from "./pins/definition-diff.ts";
 import { named, type VerifiedSignatures } from "./skill-signature.ts";
+import { readToolEnvelope, type ToolEnvelope, toolEnvelopeBytes } from "./tool-envelope.ts";
 import type { TrustMode } from "./trust-policy.ts";
-import { isKeyId, publicKeyOf, type TrustedKeys, toKeyObject } from "./trusted-keys.ts";
+import { type TrustedKeys, toKeyObject } from "./trusted-keys.ts";
 
 /** A tool that a program or a client adds to a session. */
 interface PushedDefinition {
@@ -186,47 +187,4 @@ const maxDetail = 400_000;
 
 function placeOf(name: string, digest: string): string {
   return `${digest} ${name}`;
-}
-
-/** The key of a pushed tool's signature in its `metadata`. */
-export const toolSignatureField = "skillhost/signature";
-
-/** The signature of a tool's contract. */
-interface ToolEnvelope {
-  /** The id of the key. */
-  readonly key: string;
-  /** ISO 8601. */
-  readonly created: string;
-  readonly expires?: string;
-  /** Ed25519, base64. */
-  readonly signature: string;
-}
-
-/** The signed bytes: the tool's name and the signature of its definition. */
-function toolEnvelopeBytes(tool: string, contract: string, { key, created, expires }: Omit<ToolEnvelope, "signature">): Buffer {
-  const statement = { tool, contract, key, created, ...(expires !== undefined && { expires }) };
-  return Buffer.from(`skillhost-tool-signature/1\n${canonicalJson(statement)}`, "utf8");
-}
-
-/** @throws HostError `KEY_INVALID` for a key that is not Ed25519. */
-export function signContract(tool: string, contract: string, privateKey: KeyObject, expires: Date | undefined): ToolEnvelope {
-  const about = {
-    key: publicKeyOf(privateKey, "").id,
-    created: new Date().toISOString(),
-    ...(expires !== undefined && { expires: expires.toISOString() }),
-  };
-  return { ...about, signature: sign(null, toolEnvelopeBytes(tool, contract, about), privateKey).toString("base64") };
-}
-
-/** Undefined: it has no readable signature. */
-function readToolEnvelope(metadata: unknown): ToolEnvelope | undefined {
-  const value = isRecord(metadata) && Object.hasOwn(metadata, toolSignatureField) ? metadata[toolSignatureField] : undefined;
-  if (!isRecord(value)) return undefined;
-  const { key, created, expires, signature } = value;
-  if (!isKeyId(key) || !isTime(created) || !(expires === undefined || isTime(expires)) || typeof signature !== "string") return undefined;
-  return signature.length > 100 ? undefined : { key, created, signature, ...(expires !== undefined && { expires }) };
-}
-
-function isTime(value: unknown): value is string {
-  return typeof value === "string" && value.length <= 40 && !Number.isNaN(Date.parse(value));
 }

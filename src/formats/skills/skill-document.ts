@@ -1,4 +1,5 @@
 import type { Diagnostic, Severity } from "../../base/diagnostic.ts";
+import { shorten } from "../../base/text.ts";
 import { hiddenTextCode } from "../text/decode-text.ts";
 import { type FrontMatter, type FrontMatterState, parseFrontMatter } from "./front-matter.ts";
 import {
@@ -156,16 +157,20 @@ function trimBody(body: string): string {
   return first === -1 ? "" : body.slice(body.lastIndexOf("\n", first) + 1).trimEnd();
 }
 
+// A description is at the beginning of a body, if it has one. Every line of a text of megabytes would be looked at otherwise.
+const maxInspectedBody = 20_000;
+
 /**
- * A description derived from the body: the first paragraph in one line, else the first heading. Empty if the body has neither.
+ * A description derived from the body's beginning: the first paragraph in one line, else the first heading, of at most 1,024
+ * characters. Empty if it has neither.
  * @internal Exported for tests.
  */
 export function inferDescription(body: string): string {
   let heading = "";
-  for (const block of blocks(body)) {
+  for (const block of blocks(body.slice(0, maxInspectedBody))) {
     const headingText = /^#{1,6}[ \t]+([^\n]+)/.exec(block)?.[1];
-    if (heading === "" && headingText !== undefined) heading = headingText.trim();
-    if (isProse(block)) return block.replaceAll("\n", " ");
+    if (heading === "" && headingText !== undefined) heading = shorten(headingText.trim(), maxDescriptionLength - 1);
+    if (isProse(block)) return shorten(block.replaceAll("\n", " "), maxDescriptionLength - 1);
   }
   return heading;
 }

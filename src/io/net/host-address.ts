@@ -21,8 +21,7 @@ function embeddedIPv4(address: string): string | undefined {
   return bits.flatMap((each) => [each >> 8, each & 0xff]).join(".");
 }
 
-const privateNetworks = new BlockList();
-for (const [network, prefix] of [
+const networks4 = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
@@ -33,29 +32,37 @@ for (const [network, prefix] of [
   ["192.168.0.0", 16],
   ["198.18.0.0", 15],
   ["224.0.0.0", 3],
-] as const)
-  privateNetworks.addSubnet(network, prefix, "ipv4");
-for (const [network, prefix] of [
+] as const;
+const networks6 = [
   ["::", 127],
   ["64:ff9b:1::", 48],
   ["fc00::", 7],
   ["fe80::", 10],
   ["fec0::", 10],
   ["ff00::", 8],
-] as const)
-  privateNetworks.addSubnet(network, prefix, "ipv6");
+] as const;
+
+let known: BlockList | undefined;
+
+function privateNetworks(): BlockList {
+  if (known !== undefined) return known;
+  known = new BlockList();
+  for (const [network, prefix] of networks4) known.addSubnet(network, prefix, "ipv4");
+  for (const [network, prefix] of networks6) known.addSubnet(network, prefix, "ipv6");
+  return known;
+}
 
 /** Whether an IP address is not public: private networks, this machine, link-local, multicast (RFC 6890). */
 export function isPrivateAddress(address: string): boolean {
   const host = canonicalHost(
     address.includes(":") && !address.startsWith("[") ? new URL(`http://[${address.replace(/%.*$/, "")}]/`).hostname : address,
   );
-  if (isIPv4(host)) return privateNetworks.check(host, "ipv4");
+  if (isIPv4(host)) return privateNetworks().check(host, "ipv4");
   const inner = host.replace(/^\[|\]$/g, "");
   if (!isIPv6(inner)) return false;
   const [, tunnel] = /^2002:([\da-f:]+?)::?/.exec(`${inner}:`) ?? [];
   if (tunnel !== undefined) return true;
-  return privateNetworks.check(inner, "ipv6");
+  return privateNetworks().check(inner, "ipv6");
 }
 
 /** Whether a host, by its name or as an address, belongs to a private network or is this machine. */

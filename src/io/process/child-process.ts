@@ -37,10 +37,7 @@ export type ProgramOutcome =
   | SpawnFailure
   | { readonly kind: "aborted" };
 
-/**
- * Runs a program to its end, without a shell and with a minimal environment, which contains no keys and tokens of the host. Its
- * process group is killed when it ends and when `signal` fires. Never rejects: a failed start is an outcome.
- */
+/** Runs a program, as `runProgram` of load-parts.ts documents it. */
 export async function runProgram(spec: ProgramSpec): Promise<ProgramOutcome> {
   if (spec.signal.aborted) return { kind: "aborted" };
   const spawned = await spawnProcess(spec);

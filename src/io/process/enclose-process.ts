@@ -32,8 +32,9 @@ export function findSandbox(): Promise<Sandbox> {
   return found;
 }
 
-const run = promisify(execFile);
-const limits = { timeout: 10_000, env: {} };
+async function run(program: string, args: readonly string[]): Promise<{ stdout: string }> {
+  return promisify(execFile)(program, [...args], { timeout: 10_000, env: {} });
+}
 
 async function look(): Promise<Sandbox> {
   const system = await findSystemSandbox();
@@ -50,8 +51,8 @@ async function findSystemSandbox(): Promise<Sandbox | string> {
   try {
     // The program that is enclosed later, because its libraries may lie anywhere.
     const [command, args] = enclosedCommand(program, { readable: [], writable: [], programs: [] }, "/", [process.execPath, "--version"]);
-    await run(command, [...args], limits);
-    const { stdout } = await run(program, ["--version"], limits);
+    await run(command, args);
+    const { stdout } = await run(program, ["--version"]);
     return { kind: "system", by: stdout.trim().slice(0, 50), program };
   } catch {
     return "bubblewrap is installed, but this system does not allow it to create namespaces, or Node.js does not start in them";
@@ -62,7 +63,7 @@ async function findSystemSandbox(): Promise<Sandbox | string> {
 async function findPermissionFlag(): Promise<string | undefined> {
   for (const flag of ["--permission", "--experimental-permission"]) {
     try {
-      const { stdout } = await run(process.execPath, [flag, "-p", 'process.permission.has("fs.read", "/")'], limits);
+      const { stdout } = await run(process.execPath, [flag, "-p", 'process.permission.has("fs.read", "/")']);
       if (stdout.trim() === "false") return flag;
     } catch {
       // Not an option of this version.

@@ -154,6 +154,13 @@ describe("descriptions", () => {
     expect(diagnostics).toMatchObject([{ code: "SKILL_DESCRIPTION_INFERRED", severity: "warning", file: at.file }]);
   });
 
+  test("are inferred from the beginning of a long text, and no longer than the specification allows", () => {
+    const { document, diagnostics } = parse(`# T\n\n${"x".repeat(1_022)}😀${" y".repeat(1_000_000)}\n`);
+    expect(document.description).toBe(`${"x".repeat(1_022)}…`);
+    expect(diagnostics.map(({ code }) => code)).toEqual(["FRONT_MATTER_MISSING", "SKILL_DESCRIPTION_INFERRED"]);
+    expect(parse(`# T\n${"\n".repeat(1_000_000)}Does it.`).document.description).toBe("T");
+  });
+
   test("are empty when there is nothing at all", () => {
     expect(parse("")).toMatchObject({ document: { name: "tidy", description: "", descriptionInferred: true, body: "" } });
     expect(codes("")).toEqual(["FRONT_MATTER_MISSING", "SKILL_DESCRIPTION_MISSING"]);
