@@ -7,7 +7,17 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { built } from "./support/built.mjs";
-import { bare, hasOfficial, official, ours, Runtime, runtimes, startModel } from "./support/copilot-runtime.mjs";
+import {
+  bare,
+  environmentOf,
+  hasOfficial,
+  official,
+  ours,
+  Runtime,
+  runtimes,
+  startModel,
+  workingFolder,
+} from "./support/copilot-runtime.mjs";
 import { median, quantile } from "./support/measure.mjs";
 import { goal, ratio, table, title } from "./support/report.mjs";
 import { tempFolder } from "./support/skills.mjs";
@@ -31,14 +41,16 @@ await measureStarting();
 await measureFirstRequest();
 await measureListing();
 await measureEditing();
+await measureStopping();
 model.close();
 place.remove();
 
 function start(which) {
-  return new Runtime(which, {
-    base: join(place.base, `${which === ours ? "ours" : "theirs"}-${process.hrtime.bigint()}`),
-    modelUrl: model.url,
-  });
+  return new Runtime(which, { base: baseOf(which), modelUrl: model.url });
+}
+
+function baseOf(which) {
+  return join(place.base, `${which === ours ? "ours" : "theirs"}-${process.hrtime.bigint()}`);
 }
 
 async function measureCalls() {
@@ -314,6 +326,40 @@ async function measureEditing() {
     })),
   );
   goal("a saved skill in an attached session, p50", quantile(rows[0].times, 0.5), 25, "ms");
+}
+
+/** With the official client itself, which first ends its sessions and then the process. */
+async function measureStopping() {
+  title("client.stop() with an open session that has talked, ms (7 processes each, in turn)");
+  if (!hasOfficial) return console.log("Skipped: the official client is not installed.");
+  const { CopilotClient, RuntimeConnection } = await import("./peers/copilot/node_modules/@github/copilot-sdk/dist/index.js");
+  const rows = ["stdio", "TCP"].flatMap((transport) => runtimes.map((which) => ({ transport, which, times: [] })));
+  for (let round = 0; round < 7; round++) {
+    for (const { transport, which, times } of rows) {
+      const base = baseOf(which);
+      const path = which === ours ? which.args[0] : which.command;
+      const connection = transport === "TCP" ? RuntimeConnection.forTcp({ path }) : RuntimeConnection.forStdio({ path });
+      const client = new CopilotClient({
+        connection,
+        workingDirectory: workingFolder(base),
+        env: environmentOf(which, { base, modelUrl: model.url }),
+        gitHubToken: "token-of-the-bench",
+        logLevel: "error",
+      });
+      model.begin(0, "");
+      const session = await client.createSession({ model: "claude-sonnet-4.5", onPermissionRequest: () => ({ kind: "approve-once" }) });
+      await session.sendAndWait({ prompt: "Hi" });
+      const begin = performance.now();
+      const errors = await client.stop();
+      times.push(performance.now() - begin);
+      if (errors.length > 0) throw new Error(`${which.name} over ${transport} did not stop: ${errors[0].message}`);
+    }
+  }
+  table(
+    rows.map(({ transport, which, times }) => ({ transport, runtime: which.name, "p50 ms": median(times), "most ms": Math.max(...times) })),
+  );
+  for (const { transport, which, times } of rows)
+    if (which === ours) goal(`client.stop() over ${transport}, p50`, median(times), 200, "ms");
 }
 
 function writeSkills(folder, count) {

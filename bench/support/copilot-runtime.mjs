@@ -25,21 +25,11 @@ export class Runtime {
   #waiting = new Set();
 
   constructor(which, { base, modelUrl }) {
-    const folder = join(base, "work");
-    mkdirSync(folder, { recursive: true });
-    const { GH_TOKEN: _gh, GITHUB_TOKEN: _github, ...environment } = process.env;
+    const folder = workingFolder(base);
     this.workingDirectory = folder;
     this.child = spawn(which.command, [...which.args, "--auth-token-env", "BENCH_TOKEN", "--no-auto-login"], {
       cwd: folder,
-      env: {
-        ...environment,
-        BENCH_TOKEN: "token-of-the-bench",
-        COPILOT_HOME: join(base, "home"),
-        // Shared by the processes of one run, and empty at its start.
-        ...(which === ours && { XDG_CACHE_HOME: join(dirname(base), "cache") }),
-        COPILOT_API_URL: modelUrl,
-        COPILOT_DEBUG_GITHUB_API_URL: modelUrl,
-      },
+      env: { ...environmentOf(which, { base, modelUrl }), BENCH_TOKEN: "token-of-the-bench" },
       stdio: ["pipe", "pipe", "ignore"],
     });
     this.child.stdin.on("error", () => {});
@@ -106,6 +96,25 @@ export class Runtime {
     if (type === "permission.requested" && data.resolvedByHook !== true)
       void answer("session.permissions.handlePendingPermissionRequest", { kind: "approve-once" });
   }
+}
+
+export function workingFolder(base) {
+  const folder = join(base, "work");
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+/** The variables of a runtime's process, which must not use what belongs to the user of this machine. */
+export function environmentOf(which, { base, modelUrl }) {
+  const { GH_TOKEN: _gh, GITHUB_TOKEN: _github, ...environment } = process.env;
+  return {
+    ...environment,
+    COPILOT_HOME: join(base, "home"),
+    // Shared by the processes of one run, and empty at its start.
+    ...(which === ours && { XDG_CACHE_HOME: join(dirname(base), "cache") }),
+    COPILOT_API_URL: modelUrl,
+    COPILOT_DEBUG_GITHUB_API_URL: modelUrl,
+  };
 }
 
 const sdkDefaults = {

@@ -3,6 +3,7 @@ import { Emitter } from "../base/emitter.ts";
 import { HostError } from "../base/errors.ts";
 import type { Logger } from "../base/logger.ts";
 import { waitFor } from "../base/wait.ts";
+import type { ServerProbe } from "../mcp/oauth/probe-server.ts";
 import type { ServerLists, SupervisedServer } from "../mcp/supervisor/server-lease.ts";
 import type { ServerState } from "../mcp/supervisor/server-state.ts";
 import type { HeldDefinition } from "../mcp/views/held-definition.ts";
@@ -195,6 +196,11 @@ export class HostedServers implements SessionServers, Disposable {
       asker[Symbol.dispose]();
     }
     return this.list().find((info) => info.name === name)!;
+  }
+
+  async probe(name: string, signal: AbortSignal): Promise<ServerProbe> {
+    const oauth = await this.#parts.sets.oauthOf(this.#find(name));
+    return oauth.probe(signal);
   }
 
   /** Revokes and deletes the credentials for a server, and ends the connection. */

@@ -3,7 +3,7 @@ import type { Asks } from "../tools/tool.ts";
 import type { RecordedEvent } from "./history/events.ts";
 import type { SessionRuntime } from "./session-runtime.ts";
 import { askAbout, type Compaction, type ContextUse, summarize } from "./turns/compaction.ts";
-import type { QueueChange, QueuedCommand, QueuedPrompt, SendOptions } from "./turns/message-queue.ts";
+import type { QueueChange, QueuedCommand, QueuedPrompt, SendAllOptions, SendOptions } from "./turns/message-queue.ts";
 import type { SentRequest } from "./turns/turn-agent.ts";
 
 export type { Compaction, ContextUse, QueuedPrompt, SentRequest };
@@ -126,6 +126,15 @@ export class SessionConversation {
   insert(options: SendOptions, position: number): string {
     this.#host.assertOpen();
     return this.#host.turns.send(options, position);
+  }
+
+  /**
+   * Sends messages that one turn answers, and gives their ids. Without messages, the model answers what the conversation ends with.
+   * @throws HostError as `Session.send`; no message is sent then.
+   */
+  sendAll(list: readonly Omit<SendOptions, "mode" | "requestHeaders">[], options: SendAllOptions = {}): readonly string[] {
+    this.#host.assertOpen();
+    return this.#host.turns.sendAll(list, options);
   }
 
   /** Changes an item that waits. @returns whether something changed. Undefined: no message or command with this id waits. */

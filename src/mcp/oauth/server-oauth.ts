@@ -7,6 +7,7 @@ import type { ServerOAuthSpec } from "../../formats/mcp/mcp-server-spec.ts";
 import { explain, unauthorized } from "./auth-fetch.ts";
 import type { Challenge, CredentialStore, OAuthTarget, ServerAuth } from "./credentials.ts";
 import { type AcquireToken, acquireGrant, CurrentGrant, type TokenReason } from "./current-grant.ts";
+import type { ServerProbe } from "./probe-server.ts";
 import { type Authorize, signIn } from "./sign-in.ts";
 import { revokeGrant } from "./token-requests.ts";
 
@@ -129,6 +130,13 @@ export class ServerOAuth implements ServerAuth, Disposable {
     this.#isUnproven = false;
     this.#steppedUp.clear();
     await waitFor(this.#current.isOwn ? this.#obtainOwn(true) : this.#askPerson("", this.#challenge), { signal });
+  }
+
+  /** Finds out whether the server accepts the present token, or none. Nothing is renewed, and no user is asked. */
+  async probe(signal: AbortSignal): Promise<ServerProbe> {
+    await this.#current.load();
+    const { probeServer } = await import("./probe-server.ts");
+    return probeServer(this.#target, this.#current.grant?.accessToken, AbortSignal.any([signal, this.#over.signal]));
   }
 
   /** Revokes the tokens where the authorization server supports it, and removes them and this client's registrations. */

@@ -116,6 +116,7 @@ type SessionStateEvents = {
   readonly "session.custom_notification": { readonly name: string; readonly source: string; readonly payload: Fields };
   readonly "session.managed_settings_resolved": Fields;
   readonly "session.extensions_loaded": { readonly extensions: readonly Fields[] };
+  readonly "session.extensions.attachments_pushed": { readonly attachments: readonly object[] };
   readonly "capabilities.changed": { readonly ui: { readonly elicitation: boolean } };
   readonly "pending_messages.modified": Fields;
   readonly "hook.start": { readonly hookInvocationId: string; readonly hookType: string; readonly input: unknown };

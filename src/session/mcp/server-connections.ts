@@ -1,6 +1,7 @@
 import type { Diagnostic } from "../../base/diagnostic.ts";
 import { HostError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
+import type { ServerProbe } from "../../mcp/oauth/probe-server.ts";
 import type { Asks } from "../../tools/tool.ts";
 import type { CatalogView } from "../catalog/catalog-view.ts";
 import type { ClientRequests } from "../clients/client-requests.ts";
@@ -237,4 +238,6 @@ export interface SessionServers {
   onTokenWanted(ask: AskForToken): void;
   /** Signs in to a server and connects to it; `again`: also when there are tokens. @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`. */
   signIn(name: string, options: { readonly authorize: AskToSignIn; readonly again?: boolean | undefined }): Promise<ServerInfo>;
+  /** Finds out whether a server requires a sign-in, and asks no user. @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`. */
+  probe(name: string, signal: AbortSignal): Promise<ServerProbe>;
 }

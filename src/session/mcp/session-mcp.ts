@@ -1,5 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import { waitFor } from "../../base/wait.ts";
+import type { ServerProbe } from "../../mcp/oauth/probe-server.ts";
 import type { SessionRuntime } from "../session-runtime.ts";
 import type { AskToSignIn, ServerInfo, ServerTool, SessionServers } from "./server-connections.ts";
 
@@ -71,6 +72,15 @@ export class SessionMcp {
       // Once there is an address, this is not awaited any more: the server's status shows the outcome.
       this.#servers?.signIn(name, { authorize, again }).then(() => resolve(undefined), reject);
     });
+  }
+
+  /**
+   * Finds out whether a server requires a sign-in, and asks no user. Undefined: the session has no servers.
+   * @throws HostError `MCP_SERVER_UNKNOWN`, `MCP_NO_SIGN_IN`. @internal
+   */
+  async probe(name: string, signal: AbortSignal): Promise<ServerProbe | undefined> {
+    this.#find(name);
+    return this.#servers?.probe(name, signal);
   }
 
   #find(name: string): ServerInfo {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { HostError } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
 import { type FieldReaders, mustBe, readFields, readOneOf, readText } from "../../base/read-fields.ts";
@@ -17,6 +18,10 @@ export interface QueuedMessage {
   readonly source: string | undefined;
   /** How it reached the session. */
   readonly delivery: "idle" | "queued" | "steering";
+  /** What is said before it, in the same turn. */
+  readonly preceding?: readonly QueuedMessage[] | undefined;
+  /** Nothing is said: the model answers what the conversation ends with. */
+  readonly isContinuation?: true | undefined;
   /** Absent for a message. What is to happen in the turn of a command. */
   readonly command?: QueuedCommand | undefined;
 }
@@ -125,7 +130,8 @@ export class MessageQueue {
 
   /** Adds a listed item once more, after itself. */
   duplicate(message: QueuedMessage, id: string): void {
-    this.#waiting.splice(this.#waiting.indexOf(message) + 1, 0, { ...message, id });
+    const preceding = message.preceding?.map((other) => ({ ...other, id: randomUUID() }));
+    this.#waiting.splice(this.#waiting.indexOf(message) + 1, 0, { ...message, id, ...(preceding !== undefined && { preceding }) });
     this.#changed();
   }
 
@@ -159,6 +165,12 @@ export class MessageQueue {
     if (dropped.length > 0) this.#changed();
     return dropped;
   }
+}
+
+/** How several messages are sent, as one. The mode is that of all. */
+export interface SendAllOptions extends Pick<SendOptions, "mode" | "requestHeaders"> {
+  /** The position of their turn in the queue. Default: the last. */
+  readonly position?: number | undefined;
 }
 
 /**

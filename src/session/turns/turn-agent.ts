@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { toError } from "../../base/errors.ts";
+import { HostError, toError } from "../../base/errors.ts";
 import type { ModelRequest } from "../../models/model.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
@@ -143,15 +143,17 @@ export class SessionTurnAgent implements TurnAgent {
   }
 
   /** Begins to answer a message. False: it was a command, which is done, and there is nothing to answer. */
-  say(message: QueuedMessage, interaction: Interaction): Promise<boolean> {
+  async say(message: QueuedMessage, interaction: Interaction): Promise<boolean> {
     this.#interaction = interaction;
-    return this.#take(message, interaction);
+    let isToAnswer = false;
+    for (const one of [...(message.preceding ?? []), message]) isToAnswer = (await this.#take(one, interaction)) || isToAnswer;
+    return isToAnswer;
   }
 
   /** Begins with the next message that waits. Undefined: none does. */
   next(): QueuedMessage | undefined {
     const message = this.queue.take();
-    this.#answering = message === undefined ? [] : [message.id];
+    this.#answering = message === undefined ? [] : [...(message.preceding ?? []), message].map(({ id }) => id);
     return message;
   }
 
@@ -170,6 +172,7 @@ export class SessionTurnAgent implements TurnAgent {
    * command, which is done, and there is nothing to answer. Rejects when the signal fires, or the command fails.
    */
   async #take(message: QueuedMessage, { interactionId, signal }: Interaction): Promise<boolean> {
+    if (message.isContinuation) return this.#continue();
     const { hooks, events } = this.#host;
     const submitted = await hooks.run("userPromptSubmitted", { prompt: message.prompt }, { signal });
     // Only a person gives commands: what an agent has to say may begin with a slash, too.
@@ -209,6 +212,19 @@ export class SessionTurnAgent implements TurnAgent {
       ...(source !== undefined && { source }),
     };
     events.append("user.message", data);
+    this.#instructions.announce();
+    return true;
+  }
+
+  /** Has what the conversation ends with answered. @throws HostError `TURN_EMPTY` when nothing was said. */
+  async #continue(): Promise<boolean> {
+    this.#checkDirectory();
+    if (!this.#hasBegun) await this.#readPast();
+    if (this.history.messages().length === 0)
+      throw new HostError("TURN_EMPTY", "Nothing was said that the model could answer. Send a message.");
+    this.#custom.refresh();
+    this.announceModel(this.model().chat.id);
+    await this.#instructions.refresh(this.#host.catalog.current);
     this.#instructions.announce();
     return true;
   }

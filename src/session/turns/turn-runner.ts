@@ -13,6 +13,7 @@ import {
   type QueuedMessage,
   type QueuedPrompt,
   readSendOptions,
+  type SendAllOptions,
   type SendOptions,
 } from "./message-queue.ts";
 import { type DeliveredMessage, MessageStream } from "./message-stream.ts";
@@ -138,6 +139,24 @@ export class TurnRunner {
     return this.#accept(options, undefined, false, position);
   }
 
+  /**
+   * Takes messages that one turn answers, and gives their ids. Without messages, the model answers what the conversation ends with.
+   * @throws HostError as `Session.send` says; no message is taken then.
+   */
+  sendAll(
+    list: readonly Omit<SendOptions, "mode" | "requestHeaders">[],
+    { position, mode, requestHeaders }: SendAllOptions,
+  ): readonly string[] {
+    const given = list.map((options) => readSendOptions({ ...options, mode, requestHeaders }));
+    this.#agent.begin();
+    const messages = given.map((options) => this.#toMessage(options, false));
+    const last = messages.at(-1);
+    if (last === undefined) this.#add({ ...this.#toMessage({ prompt: "", requestHeaders }, false), isContinuation: true }, position);
+    else if (last.isSteering) for (const message of messages) this.#add(message);
+    else this.#add({ ...last, preceding: messages.slice(0, -1) }, position);
+    return messages.map(({ id }) => id);
+  }
+
   /** Takes a message, and gives what its turn comes to, with its parts as events. @throws HostError as `Session.send` says. */
   stream(options: SendOptions | string, signal: AbortSignal | undefined): MessageStream {
     const { events } = this.#host;
@@ -208,10 +227,17 @@ export class TurnRunner {
   }
 
   #accept(options: SendOptions | string, settle: ((end: MessageEnd) => void) | undefined, streams = false, position?: number): string {
-    const { prompt, attachments, mode, requestHeaders, source } = readSendOptions(options);
+    const given = readSendOptions(options);
     this.#agent.begin();
+    const message = this.#toMessage(given, streams);
+    if (settle !== undefined) this.#waiting.set(message.id, settle);
+    this.#add(message, position);
+    return message.id;
+  }
+
+  #toMessage({ prompt, attachments, mode, requestHeaders, source }: SendOptions, streams: boolean): QueuedMessage {
     const isSteering = mode === "immediate" && this.isBusy;
-    const message: QueuedMessage = {
+    return {
       id: randomUUID(),
       prompt,
       isSteering,
@@ -221,9 +247,6 @@ export class TurnRunner {
       source,
       delivery: isSteering ? "steering" : this.isBusy ? "queued" : "idle",
     };
-    if (settle !== undefined) this.#waiting.set(message.id, settle);
-    this.#add(message, position);
-    return message.id;
   }
 
   get #place(): Parameters<typeof readAttachments>[1] {

@@ -28,6 +28,7 @@ describe("a service that skillhost does not have", () => {
         text: "/",
         offset: 1,
         name: "chronicleEnabled",
+        serverName: "none",
         mode: "off",
         config: { remote: true, steerable: true, explicit: true, silent: false },
       };
@@ -61,7 +62,12 @@ describe("a service that skillhost does not have", () => {
         "session.visibility.get": { synced: false },
         "sessions.getRemoteControlStatus": { status: { state: "off" } },
         "sessions.stopRemoteControl": { status: { state: "off" }, stopped: false },
-        "user.settings.get": { settings: {} },
+        "session.autopilotObjective.getState": { state: null },
+        "session.canvas.provider.unregister": null,
+        "session.mcp.unregisterExternalClient": null,
+        "session.sandbox.disableForSession": { success: false, enabled: false },
+        "session.sandbox.getEnforcementStatus": { required: false, blocked: false },
+        "sessions.configureSessionExtensions": null,
       });
     },
     patience(120_000),

@@ -159,6 +159,62 @@ describe("extensions of a session", () => {
     );
   });
 
+  test("of the user can be switched off for later sessions", async () => {
+    const user = { own: extensionSource("own_tool", `"own"`) };
+    const { served, client, until, list } = await open({}, { user });
+    await until({ "user:own": "running" });
+    const created = { model: "m", requestExtensions: true, extensionSdkPath: sdk };
+    const statusOfNext = async (): Promise<string> => {
+      const sessionId = await client.create(created);
+      const isLoaded = ({ sessionId: id, event }: TestClient["events"][number]): boolean =>
+        id === sessionId && event.type === "session.extensions_loaded" && statuses(event.data["extensions"])["user:own"] !== "starting";
+      const { event } = await client.eventually(() => client.events.find(isLoaded));
+      return statuses(event.data["extensions"])["user:own"];
+    };
+    const enabled = async (): Promise<Json> => (await client.request("extensions.discover")).extensions.map((one: Json) => one.enabled);
+    expect(await client.request("extensions.disable", { ids: ["user:own"] })).toBe(null);
+    expect([statuses(await list()), await enabled(), await statusOfNext()]).toEqual([{ "user:own": "running" }, [false], "disabled"]);
+    await client.request("extensions.enable", { ids: ["user:own"] });
+    expect([await enabled(), await statusOfNext()]).toEqual([[true], "running"]);
+    const refusal = async (ids: unknown): Promise<string> => (await client.refusal("extensions.disable", { ids })).message;
+    expect(await refusal(["user:own", "project:x"])).toContain("The user's extensions are user:own.");
+    expect(await refusal("user:own")).toContain("ids must be an array of strings");
+    expect(await enabled()).toEqual([true]);
+    writeFileSync(join(served.server.options.extensionsDirectory!, "disabled.json"), "{");
+    expect((await client.refusal("extensions.discover")).message).toContain("disabled.json cannot be read");
+    const careful = await client.create(created);
+    const warning = await client.event("session.warning", ({ data }) => String(data["message"]).includes("disabled.json"));
+    expect(warning.data["message"]).toContain("The user's extensions were not started.");
+    expect((await client.request("session.extensions.list", { sessionId: careful })).extensions).toEqual([]);
+  });
+
+  test("offer attachments for the next message, which only they can do", async () => {
+    const attachments = `[
+      { type: "file", path: "a.txt", displayName: "A", data: "x" },
+      { type: "extension_context", title: "Issue", payload: { number: 7 } },
+    ]`;
+    const push = (list: string): string =>
+      `(await session.request("session.extensions.sendAttachmentsToMessage", { attachments: ${list} })) + ""`;
+    const source = (list: string): string =>
+      extensionSource("push", "push()").replace("await joinSession", "const session = await joinSession") +
+      `async function push() { try { return ${push(list)}; } catch (error) { return error.message; } }\n`;
+    const { served, client, until, call, sessionId } = await open({
+      good: source(attachments),
+      bad: source('[{ type: "x" }]').replace('"push"', '"spoil"'),
+    });
+    await until({ "project:bad": "running", "project:good": "running" });
+    served.write("a.txt", "text");
+    expect(await call("push")).toBe("null");
+    expect((await client.event("session.extensions.attachments_pushed")).data["attachments"]).toEqual([
+      { type: "file", path: "a.txt", displayName: "A" },
+      { type: "extension_context", extensionId: "project:good", title: "Issue", payload: { number: 7 }, capturedAt: expect.any(String) },
+    ]);
+    expect(await call("spoil")).toContain("attachments[0] must be");
+    const refusal = await client.refusal("session.extensions.sendAttachmentsToMessage", { sessionId, attachments: [] });
+    expect(refusal.message).toContain("only extensions of the session");
+    expect(client.count("session.extensions.attachments_pushed")).toBe(1);
+  });
+
   test("of the project shadow those of the user; a tool of a client wins over one of an extension", async () => {
     const { client, until, call, list, sessionId } = await open(
       { same: extensionSource("same_tool", `"of the project"`), rival: extensionSource(weather.name, `"of the extension"`) },

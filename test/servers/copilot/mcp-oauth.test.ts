@@ -172,6 +172,29 @@ describe("signing in by a browser", () => {
     await close();
   });
 
+  test("a probe says whether it is required, and changes nothing", async () => {
+    const { client, sessionId, close } = await session([], false);
+    const asked = (): number => client.count("mcp.oauth_required");
+    const probe = (serverName: string): Promise<Json> => client.request("session.mcp.oauth.probe", { sessionId, serverName });
+    expect(await probe("vault")).toMatchObject({
+      status: "needs-auth",
+      reason: "initial",
+      httpResponse: { statusCode: 401 },
+      wwwAuthenticateParams: { resourceMetadataUrl: expect.stringContaining("oauth-protected-resource") },
+    });
+    expect(await status(client, sessionId)).toBe("needs-auth");
+    const before = asked();
+    await probe("vault");
+    expect(asked()).toBe(before);
+    const { authorizationUrl } = await client.request("session.mcp.oauth.login", { sessionId, serverName: "vault" });
+    await fetch(await visit(authorizationUrl));
+    await client.event("session.mcp_server_status_changed", ({ data }) => data["status"] === "connected");
+    expect(await probe("vault")).toMatchObject({ status: "authenticated" });
+    expect((await client.refusal("session.mcp.oauth.probe", { sessionId, serverName: "gone" })).message).toContain("is not configured");
+    await close();
+    expect(await probe("vault")).toEqual({ status: "failed", error: expect.any(String) });
+  });
+
   test("is refused for servers that are not signed in to", async () => {
     const { client, sessionId, close } = await session([], false);
     expect((await client.refusal("session.mcp.oauth.login", { sessionId, serverName: "gone" })).message).toContain("is not configured");

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Json, Served, type TestClient } from "./wire-kit.ts";
@@ -68,6 +68,58 @@ describe("plugins that a client installs", () => {
     const { PluginLibrary } = await import("../../../src/servers/copilot/plugins/plugin-library.ts");
     const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory, log } = served.server.options;
     expect(new PluginLibrary({ directory, dataDirectory, log }).plugins).toMatchObject([{ name: "tune", version: "1.1.0", enabled: true }]);
+  });
+
+  test("reach an open session when it reloads them", async () => {
+    served = await Served.start({ files });
+    const client = await served.connect();
+    await client.request("plugins.install", { source: join(served.folder, "src/tune") });
+    const sessionId = await client.create({ model: "m", skillDirectories: [join(served.folder, "own")] });
+    const names = async (): Promise<readonly string[]> =>
+      (await client.request("session.skills.list", { sessionId })).skills.map(({ name }: Json) => name).sort();
+    expect(await names()).toEqual(["sing"]);
+    await client.request("plugins.disable", { names: ["tune"] });
+    await client.request("plugins.install", { source: join(served.folder, "market/drum") });
+    expect(await names()).toEqual(["sing"]);
+    expect(await client.request("session.plugins.reload", { sessionId })).toBe(null);
+    expect(await names()).toEqual(["beat"]);
+    expect((await client.request("session.plugins.list", { sessionId })).plugins).toMatchObject([{ name: "drum" }]);
+    served.write("own/keep/SKILL.md", "---\nname: keep\ndescription: Keeps.\n---\nKeep.\n");
+    await expect.poll(names).toEqual(["beat", "keep"]);
+  });
+
+  test("have hooks that are listed, and run in a session that reloads them", async () => {
+    const hook = (text: string): string =>
+      JSON.stringify({ version: 1, hooks: { userPromptSubmitted: [{ type: "command", bash: `echo ${text} >> ran.txt` }] } });
+    served = await Served.start({
+      files: {
+        ...files,
+        "src/hooked/plugin.json": JSON.stringify({ name: "hooked", hooks: "hooks.json" }),
+        "src/hooked/hooks.json": hook("one"),
+      },
+    });
+    const client = await served.connect();
+    const install = (): Promise<Json> => client.request("plugins.install", { source: join(served.folder, "src/hooked") });
+    await install();
+    const sessionId = await client.create({ model: "m" });
+    const { hooks } = await client.request("hooks.discover");
+    expect(hooks).toEqual([{ id: expect.any(String), hookType: "userPromptSubmitted", origin: "plugin", source: "hooked", enabled: true }]);
+    const [inProject] = (await client.request("hooks.discover", { projectPaths: [served.folder] })).hooks;
+    expect(inProject).toMatchObject({ projectPath: served.folder, source: "hooked" });
+    expect(inProject.id).not.toBe(hooks[0].id);
+    expect(await client.request("hooks.discover", { excludeHostHooks: true })).toEqual({ hooks: [], warnings: [], errors: [] });
+    const ran = async (): Promise<readonly string[]> => {
+      served.says("Done.");
+      await client.say(sessionId, "Go.");
+      return readFileSync(join(served.folder, "ran.txt"), "utf8").trim().split("\n");
+    };
+    expect(await ran()).toEqual(["one"]);
+    served.write("src/hooked/hooks.json", hook("two"));
+    await install();
+    await client.request("session.plugins.reload", { sessionId, reloadHooks: false });
+    expect(await ran()).toEqual(["one", "one"]);
+    await client.request("session.plugins.reload", { sessionId });
+    expect(await ran()).toEqual(["one", "one", "two"]);
   });
 
   test("from a marketplace need no manifest of their own: what the list says of them counts", async () => {

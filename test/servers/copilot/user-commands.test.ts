@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { Served, type TestClient } from "./wire-kit.ts";
+import { type Json, Served, type TestClient } from "./wire-kit.ts";
 
 let served: Served;
 
@@ -90,4 +90,66 @@ test("a session without the built-in shell refuses commands, also if a client ha
   const { client, sessionId } = await begin({ tools: [{ name: "bash", description: "Another." }] }, []);
   const { message } = await client.refusal("session.shell.executeUserRequested", { sessionId, requestId: "r", command: "ls" });
   expect(message).toContain('no built-in tool "bash"');
+});
+
+describe.skipIf(process.platform === "win32")("the commands of a client program", () => {
+  async function begin(): Promise<{
+    readonly ask: (method: string, params: object) => Promise<Json>;
+    readonly said: Json[];
+    readonly exit: (processId: string) => Promise<number>;
+    readonly refusal: (params: object) => Promise<string>;
+  }> {
+    served = await Served.start();
+    const client = await served.connect();
+    const sessionId = await client.create({ model: "m" });
+    const said: Json[] = [];
+    const exits = new Map<string, number>();
+    let heard = (): void => {};
+    client.connection.onNotification("shell.output", (params: Json) => void said.push(params));
+    client.connection.onNotification("shell.exit", ({ processId, exitCode }: Json) => {
+      exits.set(processId, exitCode);
+      heard();
+    });
+    const exit = async (processId: string): Promise<number> => {
+      while (!exits.has(processId)) await new Promise<void>((resolve) => (heard = resolve));
+      return exits.get(processId)!;
+    };
+    const ask = (method: string, params: object): Promise<Json> => client.request(`session.shell.${method}`, { sessionId, ...params });
+    return { ask, said, exit, refusal: async (params) => (await client.refusal("session.shell.exec", { sessionId, ...params })).message };
+  }
+
+  test("send their output and their exit code, and stay outside of the conversation", async () => {
+    const { ask, said, exit } = await begin();
+    served.write("sub/file", "");
+    const { processId } = await ask("exec", { command: "ls; echo wrong >&2; exit 3", cwd: "sub" });
+    expect(await exit(processId)).toBe(3);
+    const textOf = (stream: string): string =>
+      said
+        .filter((one) => one.stream === stream)
+        .map(({ data }) => data)
+        .join("");
+    expect([textOf("stdout"), textOf("stderr")]).toEqual(["file\n", "wrong\n"]);
+    expect(await ask("kill", { processId })).toEqual({ killed: false });
+  });
+
+  test("end when they are stopped or take too long, and say so when they cannot start", async () => {
+    const { ask, said, exit } = await begin();
+    const long = await ask("exec", { command: "sleep 60" });
+    expect(await ask("kill", { processId: long.processId, signal: "SIGKILL" })).toEqual({ killed: true });
+    expect(await exit(long.processId)).toBe(1);
+    const slow = await ask("exec", { command: "sleep 60", timeout: 20 });
+    expect(await exit(slow.processId)).toBe(1);
+    const lost = await ask("exec", { command: "pwd", cwd: "/nowhere-at-all" });
+    expect(await exit(lost.processId)).toBe(1);
+    expect(said).toEqual([{ processId: lost.processId, stream: "stderr", data: expect.any(String) }]);
+  });
+
+  test.each([
+    [{}, "command must be a string"],
+    [{ command: "ls", timeout: 0 }, "timeout must be an integer"],
+    [{ command: "ls", timeout: 1.5 }, "timeout must be an integer"],
+  ])("are refused for %j", async (params, why) => {
+    const { refusal } = await begin();
+    expect(await refusal(params)).toContain(why);
+  });
 });

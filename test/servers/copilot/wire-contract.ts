@@ -45,6 +45,8 @@ const permissionFields = [
 export interface WireContract {
   /** The methods that a client may call. */
   readonly methods: readonly string[];
+  /** The types of its events. */
+  readonly eventTypes: readonly string[];
   result(method: string, value: unknown): string | undefined;
   /** The problem of a request or notification to a client. */
   request(method: string, params: unknown): string | undefined;
@@ -90,6 +92,14 @@ const beyond: Readonly<Record<string, readonly string[]>> = {
 /** Results that the official runtime sends although its own schema does not allow them. */
 const customary: Readonly<Record<string, string>> = { "session.agent.getCurrent": "{}" };
 
+/** What clients of that version can read of a result: they do not know the tasks of clients, which came later. */
+export function asOfContract(method: string, value: unknown): unknown {
+  const { tasks, progress } = (value ?? {}) as Document;
+  const isLater = (one: Document): boolean => one?.type === "client";
+  if (method === "session.tasks.list") return { tasks: tasks.filter((task: Document) => !isLater(task)) };
+  return method === "session.tasks.getProgress" && isLater(progress) ? { progress: null } : value;
+}
+
 /** Methods that have events in their results, and no schema of their own. */
 const eventLists: ReadonlySet<string> = new Set(["session.getMessages"]);
 
@@ -99,7 +109,7 @@ type Document = any;
 class SchemaContract implements WireContract {
   readonly #ajv = new Ajv2019({ strict: false, validateSchema: false, allErrors: true, verbose: true });
   readonly #methods = new Map<string, { readonly params?: string; readonly result?: string }>();
-  readonly #eventTypes = new Map<string, string>();
+  readonly #events = new Map<string, string>();
   readonly #compiled = new Map<string, ValidateFunction>();
   readonly #calledByClients: readonly string[];
 
@@ -111,12 +121,16 @@ class SchemaContract implements WireContract {
     for (const group of ["clientSession", "clientGlobal"]) this.#findMethods(api[group], group);
     for (const { $ref } of events.definitions.SessionEvent.anyOf) {
       const type = events.definitions[$ref.split("/").at(-1)].properties.type.const;
-      this.#eventTypes.set(type, `session-events.schema.json${$ref}`);
+      this.#events.set(type, `session-events.schema.json${$ref}`);
     }
   }
 
   get methods(): readonly string[] {
     return this.#calledByClients;
+  }
+
+  get eventTypes(): readonly string[] {
+    return [...this.#events.keys()];
   }
 
   result(method: string, value: unknown): string | undefined {
@@ -133,7 +147,7 @@ class SchemaContract implements WireContract {
 
   event(event: unknown): string | undefined {
     const { type } = event as { readonly type: string };
-    const pointer = this.#eventTypes.get(type);
+    const pointer = this.#events.get(type);
     return pointer === undefined ? `there is no event ${type}` : this.#check(pointer, event, type, `the event ${type}`);
   }
 

@@ -1,15 +1,28 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Diagnostic } from "../../../base/diagnostic.ts";
+import type { HookCommand } from "../../../formats/plugins/hook-config.ts";
 import type { SessionBundles } from "../../../plugin-host/bundles/bundle-plugin.ts";
 import type { SessionHooks } from "../../../session/hooks/hook-kinds.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
 
+interface PluginHook {
+  /** The plugin. */
+  readonly name: string;
+  readonly folder: string;
+  readonly command: HookCommand;
+}
+
 /** The plugins of one session, from folders. Disposed of with the session. */
 export class ClientPlugins implements Disposable {
-  readonly directories: readonly string[];
+  /** The folders that its client named. */
+  readonly named: readonly string[];
   readonly #bundles: SessionBundles | undefined;
   readonly #ending: AbortController;
+  /** Replaced ones whose hooks still run. */
+  #earlier: ClientPlugins | undefined;
 
-  constructor(directories: readonly string[], bundles: SessionBundles | undefined, ending: AbortController) {
-    this.directories = directories;
+  constructor(named: readonly string[], bundles: SessionBundles | undefined, ending: AbortController) {
+    this.named = named;
     this.#bundles = bundles;
     this.#ending = ending;
   }
@@ -33,6 +46,38 @@ export class ClientPlugins implements Disposable {
     };
   }
 
+  /** The change of a session with these options that replaces what these plugins contribute by what others do, except hooks. */
+  changeTo(next: ClientPlugins, { skillDirectories = [], customAgents = [], mcpServers = {} }: SessionOptions): SessionOptions {
+    const own = this.addTo({});
+    const isOwn = (list: readonly unknown[] | undefined, value: unknown): boolean =>
+      list?.some((other) => isDeepStrictEqual(other, value)) === true;
+    return next.addTo({
+      skillDirectories: skillDirectories.filter((directory) => !isOwn(own.skillDirectories, directory)),
+      customAgents: customAgents.filter((agent) => !isOwn(own.customAgents, agent)),
+      mcpServers: Object.fromEntries(
+        Object.entries(mcpServers).filter(([name, config]) => !isDeepStrictEqual(own.mcpServers?.[name], config)),
+      ),
+    });
+  }
+
+  /** Lets the hooks of other plugins run as long as these do. */
+  keepHooksOf(earlier: ClientPlugins): void {
+    this.#earlier = earlier;
+  }
+
+  /** The commands of their hooks, by the plugin. */
+  get hooks(): readonly PluginHook[] {
+    const bundles = this.#bundles?.bundles ?? [];
+    return bundles
+      .filter(({ isRefused }) => !isRefused)
+      .flatMap(({ name, folder, hooks }) => hooks.map((command) => ({ name, folder, command })));
+  }
+
+  /** What is wrong with the plugins. */
+  get diagnostics(): readonly Diagnostic[] {
+    return this.#bundles?.diagnostics ?? [];
+  }
+
   /** The hooks of the plugins, followed by those of clients. */
   withHooks(hooks: SessionHooks | undefined): SessionHooks | undefined {
     return this.#bundles?.addTo({ hooks }).hooks ?? hooks;
@@ -51,5 +96,6 @@ export class ClientPlugins implements Disposable {
 
   [Symbol.dispose](): void {
     this.#ending.abort(new Error("The session has ended."));
+    this.#earlier?.[Symbol.dispose]();
   }
 }

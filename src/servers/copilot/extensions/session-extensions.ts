@@ -5,6 +5,7 @@ import { Lifetime } from "../../../base/lifetime.ts";
 import { statFile } from "../../../io/module-loader/read-source.ts";
 import type { Session } from "../../../session/session.ts";
 import { trustRootOf, untrustedFolder } from "../../../trust/folder-trust.ts";
+import { readDisabledExtensions } from "./disabled-extensions.ts";
 import { type ExtensionHost, type ExtensionProcess, type FoundExtension, launchExtension } from "./extension-process.ts";
 
 /** An extension in the form of the protocol. */
@@ -34,6 +35,7 @@ export class SessionExtensions {
   readonly #session: Session;
   readonly #sdkPath: string | undefined;
   readonly #disabled = new Set<string>();
+  #hasUserChoice = false;
   #entries = new Map<string, Entry>();
   #work: Promise<void> = Promise.resolve();
   readonly #life: Lifetime;
@@ -67,7 +69,7 @@ export class SessionExtensions {
       await this.#stopAll();
       if (this.#life.isOver) return;
       const { workingDirectory } = this.#session.config;
-      const found = discoverExtensions({ workingDirectory, userDirectory: this.#server.options.extensionsDirectory });
+      const found = discoverExtensions({ workingDirectory, userDirectory: this.#userDirectory() });
       this.#entries = new Map(found.map((each) => [each.id, this.#launch(each)]));
       this.#emitLoaded();
       await Promise.all([...this.#entries.values()].map(({ settled }) => settled));
@@ -154,6 +156,23 @@ export class SessionExtensions {
 
   async #stopAll(): Promise<void> {
     await Promise.all(Array.from(this.#entries.values(), stop));
+  }
+
+  /** Undefined: there is none, or it is unknown which of its extensions the user has disabled. */
+  #userDirectory(): string | undefined {
+    const { extensionsDirectory } = this.#server.options;
+    // Later choices are for later sessions.
+    if (this.#hasUserChoice) return extensionsDirectory;
+    try {
+      for (const id of readDisabledExtensions(extensionsDirectory)) this.#disabled.add(id);
+      this.#hasUserChoice = true;
+      return extensionsDirectory;
+    } catch (error) {
+      const message = `The user's extensions were not started. ${errorMessage(error)}`;
+      this.#server.log.warning(message);
+      if (this.#session.isOpen) this.#session.events.append("session.warning", { warningType: "extension", message });
+      return undefined;
+    }
   }
 
   #find(id: string): Entry {

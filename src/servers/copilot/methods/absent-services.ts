@@ -31,11 +31,13 @@ export const absentServices: MethodFamily = {
   "commands.list": () => ({ commands: [] }),
   "managedSettings.read": () => ({}),
   "managedSettings.clearCache": () => undefined,
-  "user.settings.get": () => ({ settings: {} }),
-  "user.settings.reload": () => undefined,
 
+  // Turns have no objective that outlives them; session.workspaces.readAutopilotObjective reads the text that a client stored.
+  "session.autopilotObjective.getState": inSession(() => ({ state: null })),
   "session.canvas.list": inSession(() => ({ canvases: [] })),
   "session.canvas.listOpen": inSession(() => ({ openCanvases: [] })),
+  // None can be registered.
+  "session.canvas.provider.unregister": inSession(() => null),
   "session.factory.listRuns": inSession(() => ({ runs: [] })),
   "session.completions.getTriggerCharacters": inSession(() => ({ triggerCharacters: [] })),
   "session.completions.request": inSession(() => ({ items: [] })),
@@ -65,6 +67,11 @@ export const absentServices: MethodFamily = {
     params.text("requestId");
     return { success: false };
   },
+  // A client object cannot be sent over a connection, so none is registered.
+  "session.mcp.unregisterExternalClient": inSession(({ params }) => {
+    params.text("serverName");
+    return null;
+  }),
   // Headers are never requested from clients, so no request is pending.
   "session.mcp.headers.handlePendingHeadersRefreshRequest": inSession(() => ({ success: false })),
   "session.plan.readSqlTodos": inSession(() => ({ rows: [] })),
@@ -79,6 +86,12 @@ export const absentServices: MethodFamily = {
   "session.remote.notifySteerableChanged": inSession(({ params }) => {
     if (!params.flag("remoteSteerable")) return {};
     throw refused(params.method, onlyHere);
+  }),
+  // No policy demands a sandbox, and no permission request offers to leave one.
+  "session.sandbox.getEnforcementStatus": inSession(() => ({ required: false, blocked: false })),
+  "session.sandbox.disableForSession": inSession(({ params }) => {
+    params.text("requestId");
+    return { success: false, enabled: false };
   }),
   "session.schedule.list": inSession(() => ({ entries: [] })),
   "session.schedule.hasSelfPaced": inSession(() => ({ hasSelfPaced: false })),
@@ -113,6 +126,11 @@ export const absentServices: MethodFamily = {
   "session.visibility.get": inSession(() => ({ synced: false })),
   "session.visibility.set": inSession(() => ({ synced: false })),
 
+  // A controller is an object of the caller's own process. Without one, there is nothing to detach.
+  "sessions.configureSessionExtensions": inSession(({ params }) => {
+    if (params.get("controller") === undefined) return null;
+    throw refused(params.method, "a controller cannot be sent over a connection. Use session.extensions.enable, disable and reload.");
+  }),
   "sessions.getBoardEntryCount": () => ({}),
   "sessions.getPersistedRemoteSteerable": () => ({}),
   "sessions.getRemoteControlStatus": () => ({ status: off }),

@@ -23,6 +23,7 @@ const builtins: ReadonlyMap<string, BuiltinCommand> = new Map(
       async run({ server }, session, input) {
         const modelId = input.trim();
         if (modelId !== "") {
+          session.assertAllowed(modelId);
           await session.session.update({ model: modelId, ...changeOfProvider(server, session, modelId) });
           return { kind: "completed", message: `The model is ${modelId} from now on.` };
         }

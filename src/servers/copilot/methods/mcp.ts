@@ -1,5 +1,6 @@
 import { errorMessage } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
+import type { ServerProbe } from "../../../mcp/oauth/probe-server.ts";
 import { type ServerInfo, sourceOf } from "../../../session/mcp/server-connections.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionOptions } from "../../../session/session-config.ts";
@@ -85,6 +86,17 @@ export const mcp: MethodFamily = {
     const changed = waiting.filter((server) => name === undefined || server.name === name);
     // The status of a server shows what its start comes to.
     for (const server of changed) void session.mcp.restart(server.name).catch(() => {});
+  },
+  async "session.mcp.oauth.probe"(call) {
+    const session = sessionOf(call);
+    const name = call.params.text("serverName");
+    if (find(session, name) === undefined) throw new Error(`MCP server ${JSON.stringify(name)} is not configured.`);
+    try {
+      return describeProbe((await session.mcp.probe(name, call.signal()))!);
+    } catch (error) {
+      call.signal().throwIfAborted();
+      return { status: "failed", error: errorMessage(error) };
+    }
   },
   async "session.mcp.oauth.login"(call) {
     const session = sessionOf(call);
@@ -193,6 +205,20 @@ function connected(session: Session, name: string): ServerInfo {
 async function connectedTo(call: Call): Promise<{ readonly session: Session; readonly serverName: string }> {
   const session = await started(call);
   return { session, serverName: connected(session, call.params.text("serverName")).name };
+}
+
+/** The answer of a server to a probe, in the form of the protocol. */
+function describeProbe(probe: ServerProbe): object {
+  const { response } = probe;
+  const said = response && {
+    statusCode: response.status,
+    headers: response.headers,
+    ...(response.body !== undefined && { body: response.body }),
+  };
+  const answered = said === undefined ? {} : { httpResponse: said };
+  if (probe.kind === "failed") return { status: "failed", error: probe.message, ...answered };
+  if (probe.kind === "accepted") return { status: probe.withToken ? "authenticated" : "no-auth-required", ...answered };
+  return { status: "needs-auth", reason: probe.reason, wwwAuthenticateParams: probe.challenge, ...answered };
 }
 
 /** An MCP server in the form of the protocol. */

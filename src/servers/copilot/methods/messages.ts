@@ -1,11 +1,12 @@
 import { isRecord } from "../../../base/json.ts";
 import type { SendOptions } from "../../../session/turns/message-queue.ts";
-import { badParams, type Params } from "../connection/params.ts";
+import { badParams, Params } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
 import { toMode } from "./metadata.ts";
 import type { Call, MethodFamily } from "./method.ts";
+import { untilIdle } from "./tasks.ts";
 
 /** Messages to a session, and its events. */
 export const messages: MethodFamily = {
@@ -16,6 +17,22 @@ export const messages: MethodFamily = {
     await chooseModel(call.server, session.session);
     await chooseMode(call, session);
     return { messageId: await session.session.send(toMessage(call.params)) };
+  },
+  async "session.sendMessages"(call) {
+    const { server, params } = call;
+    const session = findSession(server, params);
+    if (!params.has("messages")) throw badParams(params.method, "messages must be an array of objects.");
+    const list = params.records("messages").map((message) => toMessage(new Params(params.method, message)));
+    await chooseModel(server, session.session);
+    await chooseMode(call, session);
+    const { mode, requestHeaders } = toMessage(params, "");
+    const messageIds = session.session.conversation.sendAll(list, {
+      mode,
+      requestHeaders,
+      ...(params.flag("prepend") && { position: 0 }),
+    });
+    if (params.flag("wait")) await untilIdle(session, call.signal());
+    return { messageIds };
   },
   async "session.abort"({ server, params }) {
     await findSession(server, params).session.abort();
@@ -77,13 +94,13 @@ async function chooseMode({ params }: Call, { mode, session }: CopilotSession): 
   if (next !== mode) await session.update({ agentMode: next });
 }
 
-export function toMessage(params: Params): SendOptions {
+export function toMessage(params: Params, prompt: string = params.text("prompt")): SendOptions {
   const mode = params.optionalText("mode");
   const headers = params.optionalRecord("requestHeaders");
   const source = params.optionalText("source");
   const attachments = params.get("attachments");
   return {
-    prompt: params.text("prompt"),
+    prompt,
     ...(mode !== undefined && { mode: mode as "enqueue" | "immediate" }),
     ...(headers !== undefined && { requestHeaders: headers as Readonly<Record<string, string>> }),
     ...(source !== undefined && source !== "user" && { source }),

@@ -12,6 +12,7 @@ export const metadata: MethodFamily = {
   async "session.options.update"({ server, client, params }) {
     const session = findSession(server, params);
     const change = optionsOf(server, client, params, session.id);
+    session.assertAllowed(change.model);
     if (Object.keys(change).length > 0) await session.session.update(change);
     session.providers.keep(params, client);
     return { success: true };

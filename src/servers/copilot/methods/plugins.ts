@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto";
 import { isAbsolute } from "node:path";
+import { type Diagnostic, formatDiagnostic } from "../../../base/diagnostic.ts";
 import { errorMessage } from "../../../base/errors.ts";
 import { badParams } from "../connection/params.ts";
+import type { ServerContext } from "../context.ts";
 import { type InstalledPlugin, localFolder, type PluginLibrary, sourceIdOf } from "../plugins/plugin-library.ts";
-import { findSession } from "../sessions/session-registry.ts";
+import { findSession, loadClientPlugins, reloadPlugins } from "../sessions/session-registry.ts";
 import type { Call, MethodFamily } from "./method.ts";
 
 /** The plugins of the host and of sessions, those that users install through clients, and their marketplaces. */
@@ -14,6 +17,26 @@ export const plugins: MethodFamily = {
   async "session.plugins.list"(call) {
     const session = findSession(call.server, call.params);
     return { plugins: [...(await listOfHost(call)), ...session.plugins.listed] };
+  },
+  async "session.plugins.reload"({ server, params }) {
+    const session = findSession(server, params);
+    const wants = (flag: string): boolean => params.optionalFlag(flag) ?? true;
+    const reload = { servers: wants("reloadMcp"), agents: wants("reloadCustomAgents"), hooks: wants("reloadHooks") };
+    const withExtensions = wants("reloadExtensions");
+    await reloadPlugins(server, session, reload);
+    if (withExtensions) await session.extensions?.reload();
+    return null;
+  },
+  // Hooks are those of plugins: projects and the user's settings have none.
+  async "hooks.discover"({ server, params }) {
+    const projects = params.texts("projectPaths");
+    const places = params.flag("excludeHostHooks") ? [] : projects.length === 0 ? [undefined] : projects;
+    const found = await Promise.all(places.map((projectPath) => discoverHooks(server, projectPath)));
+    const diagnostics = found.flatMap((one) => one.diagnostics);
+    const saidOf = (wanted: string): readonly string[] => [
+      ...new Set(diagnostics.filter(({ severity }) => severity === wanted).map(formatDiagnostic)),
+    ];
+    return { hooks: found.flatMap(({ hooks }) => hooks), warnings: saidOf("warning"), errors: saidOf("error") };
   },
   "plugins.builtin.set"({ server, params }) {
     const paths = params.texts("paths");
@@ -95,6 +118,20 @@ async function listOfHost({ server }: Call): Promise<readonly object[]> {
     ...(version !== undefined && { version }),
     enabled: state === "active",
   }));
+}
+
+/** The hooks that a session in a project has. Undefined: in any. */
+async function discoverHooks(
+  server: ServerContext,
+  projectPath: string | undefined,
+): Promise<{ readonly hooks: readonly object[]; readonly diagnostics: readonly Diagnostic[] }> {
+  using plugins = await loadClientPlugins(server, [], projectPath);
+  const hooks = plugins.hooks.map(({ name, folder, command }, index) => {
+    const hash = createHash("sha256").update(JSON.stringify([projectPath, folder, index, command]));
+    const at = projectPath === undefined ? {} : { projectPath };
+    return { id: hash.digest("hex").slice(0, 32), hookType: command.moment, origin: "plugin", source: name, ...at, enabled: true };
+  });
+  return { hooks, diagnostics: plugins.diagnostics };
 }
 
 /** A plugin in the form of the protocol. */

@@ -29,8 +29,15 @@ function checkProvider({ name: _name, hasBearerTokenProvider: _asked, transport:
   createModel({ ...(options as { readonly baseUrl: string }), model: "check" });
 }
 
-/** A model that a client declared, in the form of the protocol's lists. */
-export function describeDeclared(model: Fields): object {
+/** A model in the form of the protocol's lists. */
+export interface DescribedModel {
+  readonly id: string;
+  readonly name: string;
+  readonly capabilities: object;
+}
+
+/** A model that a client declared. */
+export function describeDeclared(model: Fields): DescribedModel {
   const capabilities = recordOf(model["capabilities"]);
   const id = selectionId(model);
   return {

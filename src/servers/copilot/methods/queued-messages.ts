@@ -64,6 +64,10 @@ export const queuedMessages: MethodFamily = {
     sessionOf(call);
     return null;
   },
+  "session.queue.deferSessionIdle": (call) => {
+    sessionOf(call);
+    return null;
+  },
   "session.queue.beginDeferredIdleDrain": (call) => {
     sessionOf(call);
     return { shouldDrain: false };

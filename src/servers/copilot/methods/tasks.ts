@@ -4,7 +4,9 @@ import type { SubAgent } from "../../../session/agents/sub-agent.ts";
 import { isRunning } from "../../../session/agents/sub-agents.ts";
 import type { RecordedEvent } from "../../../session/history/events.ts";
 import { fleetRequest } from "../../../session/prompt/model-text.ts";
-import { badParams } from "../connection/params.ts";
+import type { Client } from "../clients/client.ts";
+import type { TaskUpdate } from "../clients/client-tasks.ts";
+import { badParams, Params } from "../connection/params.ts";
 import { chooseModel } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
@@ -13,9 +15,32 @@ import type { Call, MethodFamily } from "./method.ts";
 /** How many tool calls the progress of an agent lists. */
 const maxActivity = 10;
 
-/** The agents that work for a session, which its model or a client has started. */
+/** The agents that work for a session, which its model or a client has started, and the work that clients do themselves. */
 export const tasks: MethodFamily = {
-  "session.tasks.list": (call) => ({ tasks: sessionOf(call).session.subAgents.list().map(describeTask) }),
+  "session.tasks.list"(call) {
+    const { session, clientTasks } = sessionOf(call);
+    return { tasks: [...session.subAgents.list().map(describeTask), ...clientTasks.list()] };
+  },
+  "session.tasks.register"(call) {
+    const { params } = call;
+    if (params.text("type") !== "client") throw badParams(params.method, 'type must be "client".');
+    const cancellable = params.optionalFlag("cancellable");
+    if (cancellable === undefined) throw badParams(params.method, "cancellable must be true or false.");
+    return sessionOf(call).clientTasks.register(joinedClient(call), {
+      clientTaskId: params.text("clientTaskId"),
+      description: params.text("description"),
+      displayName: params.optionalText("displayName"),
+      isCancellable: cancellable,
+      expectedSequence: params.optionalNumber("expectedSequence"),
+    });
+  },
+  "session.tasks.update"(call) {
+    const { params } = call;
+    const sequence = params.optionalNumber("sequence");
+    if (sequence === undefined || !Number.isSafeInteger(sequence)) throw badParams(params.method, "sequence must be an integer.");
+    const update = readUpdate(new Params(params.method, params.record("update")));
+    return sessionOf(call).clientTasks.update(joinedClient(call), params.text("id"), sequence, update);
+  },
   // The list is always current.
   "session.tasks.refresh"(call) {
     sessionOf(call);
@@ -24,6 +49,7 @@ export const tasks: MethodFamily = {
   async "session.tasks.getProgress"(call) {
     const session = sessionOf(call);
     const agent = findAgent(call);
+    if (agent === undefined) return { progress: session.clientTasks.progressOf(call.params.text("id")) };
     return { progress: agent === undefined ? null : { type: "agent", recentActivity: await activityOf(session, agent) } };
   },
   async "session.tasks.startAgent"(call) {
@@ -37,6 +63,7 @@ export const tasks: MethodFamily = {
       prompt: params.text("prompt"),
       model: params.optionalText("model"),
     };
+    sessionOf(call).assertAllowed(request.model);
     await chooseModel(server, session);
     const start = subAgents.start(request, { toolCallId: randomUUID(), agent: {} });
     if (start.kind === "refused") throw badParams(params.method, refusals[start.why](request.agentType));
@@ -52,15 +79,17 @@ export const tasks: MethodFamily = {
     subAgents.send(agent, message);
     return { sent: true };
   },
-  "session.tasks.cancel"(call) {
+  async "session.tasks.cancel"(call) {
     const agent = findAgent(call);
-    if (agent === undefined || !isRunning(agent)) return { cancelled: false };
+    if (agent === undefined) return { cancelled: await sessionOf(call).clientTasks.cancel(call.params.text("id")) };
+    if (!isRunning(agent)) return { cancelled: false };
     agent.stop();
     return { cancelled: true };
   },
   "session.tasks.remove"(call) {
+    const { session, clientTasks } = sessionOf(call);
     const agent = findAgent(call);
-    return { removed: agent !== undefined && sessionOf(call).session.subAgents.remove(agent) };
+    return { removed: agent === undefined ? clientTasks.remove(call.params.text("id")) : session.subAgents.remove(agent) };
   },
   async "session.tasks.waitForPending"(call) {
     await untilIdle(sessionOf(call), call.signal());
@@ -108,6 +137,34 @@ function sessionOf({ server, params }: Call): CopilotSession {
   return findSession(server, params);
 }
 
+/** The client as the owner of tasks, which others see until it leaves the session. */
+function joinedClient(call: Call): Client {
+  if (sessionOf(call).clients.includes(call.client)) return call.client;
+  throw badParams(call.params.method, "only clients of the session own tasks. Resume it on this connection first.");
+}
+
+function readUpdate(given: Params): TaskUpdate {
+  const kind = given.text("kind");
+  const message = given.optionalText("message");
+  if (kind === "completed") return { kind, message, result: given.get("result") };
+  if (kind === "failed") return { kind, message, error: given.text("error"), code: given.optionalText("code") };
+  if (kind === "cancelled") return { kind, message, reason: given.optionalText("reason") };
+  if (kind !== "progress") throw badParams(given.method, "update.kind must be progress, completed, failed or cancelled.");
+  const status = given.optionalText("status");
+  const percentage = given.optionalNumber("percentage");
+  if (status !== undefined && status !== "running" && status !== "idle") throw badParams(given.method, "status must be running or idle.");
+  if (percentage !== undefined && (percentage < 0 || percentage > 100)) throw badParams(given.method, "percentage must be from 0 to 100.");
+  // Null clears what was said before.
+  const orCleared = <T>(name: string, value: T | undefined): T | null | undefined => value ?? (given.has(name) ? null : undefined);
+  return {
+    kind,
+    status,
+    message,
+    phase: orCleared("phase", given.optionalText("phase")),
+    percentage: orCleared("percentage", percentage),
+  };
+}
+
 function findAgent(call: Call): SubAgent | undefined {
   return sessionOf(call).session.subAgents.find(call.params.text("id"));
 }
@@ -144,7 +201,7 @@ async function activityOf(session: CopilotSession, { conversation }: SubAgent): 
 }
 
 /** Resolves when no turn runs and no agent works. Rejects when the signal fires or the session ends. */
-async function untilIdle({ session }: CopilotSession, signal: AbortSignal): Promise<void> {
+export async function untilIdle({ session }: CopilotSession, signal: AbortSignal): Promise<void> {
   if (session.conversation.isIdle) return;
   const opened: Disposable[] = [];
   try {

@@ -49,6 +49,11 @@ export const tools: MethodFamily = {
         .map(toDescriptor),
     };
   },
+  "session.tools.taskCompleteEventData"({ server, params }) {
+    findSession(server, params);
+    const { summary } = params.optionalRecord("toolArgs") ?? {};
+    return describeCompletion(params.record("finalResult"), summary);
+  },
   async "tools.list"({ server }) {
     // The tools that every session of this server has, without a session's own options.
     const host = await server.host();
@@ -61,6 +66,23 @@ export const tools: MethodFamily = {
     }
   },
 };
+
+/** The data of `session.task_complete` for a finished call of the tool that completes a task. */
+function describeCompletion({ resultType, taskCompletionDecision }: Readonly<Record<string, unknown>>, summary: unknown): object {
+  const decision = isRecord(taskCompletionDecision) ? taskCompletionDecision : {};
+  const outcome = outcomes.find((known) => known === decision["outcome"]);
+  const { reason, reviewerDerived, objectiveId } = decision;
+  return {
+    summary: typeof summary === "string" ? summary : "",
+    success: resultType === "success" && (outcome === undefined || outcome === "completed"),
+    ...(outcome !== undefined && { outcome }),
+    // What a reviewer wrote may be confidential, unlike the event.
+    ...(typeof reason === "string" && reviewerDerived !== true && { reason }),
+    ...(Number.isSafeInteger(objectiveId) && { objectiveId }),
+  };
+}
+
+const outcomes = ["completed", "continue", "blocked"] as const;
 
 /** Clients of the Copilot SDK send an empty text for a result without content; it does not mean that the result is missing. */
 function toResult(result: unknown): unknown {

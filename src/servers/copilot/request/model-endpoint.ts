@@ -9,6 +9,7 @@ import type { Client } from "../clients/client.ts";
 import type { Params } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
 import type { Environment } from "../copilot-options.ts";
+import { readUserSettings } from "../sessions/user-settings.ts";
 import { pick } from "./parse-session-request.ts";
 import type { NamedModel } from "./session-providers.ts";
 
@@ -126,7 +127,7 @@ export async function chooseModel(server: ServerContext, session: Session): Prom
   const { turn } = session.config;
   if (turn.chatModel !== undefined || turn.model !== undefined || turn.provider === undefined) return;
   const { COPILOT_MODEL: copilot, OPENAI_MODEL: openai } = server.options.environment;
-  const model = copilot || openai || (await findModel(turn.provider));
+  const model = copilot || openai || readUserSettings(server.options).model || (await findModel(turn.provider));
   await session.update({ model });
 }
 

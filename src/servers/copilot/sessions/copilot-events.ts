@@ -7,8 +7,11 @@ import type { SkillFacts } from "../../../session/history/event-types.ts";
 import type { RecordedEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";
 
-/** Types of events that are internal to skillhost. */
-const hiddenTypes: ReadonlySet<string> = new Set([
+/**
+ * Types of events that are internal to skillhost.
+ * @internal Exported for tests.
+ */
+export const hiddenTypes: ReadonlySet<string> = new Set([
   "session.options_changed",
   "session.history_truncated",
   "roots.requested",

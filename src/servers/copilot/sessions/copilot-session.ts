@@ -15,6 +15,7 @@ import { answeredBy, areAlike, type ClientCapabilities, toAttachment } from "../
 import { ClientCommands, QueuedCommands } from "../clients/client-commands.ts";
 import type { ClientFiles } from "../clients/client-files.ts";
 import type { ClientPlugins } from "../clients/client-plugins.ts";
+import { ClientTasks } from "../clients/client-tasks.ts";
 import type { SessionExtensions } from "../extensions/session-extensions.ts";
 import { SessionProviders } from "../request/session-providers.ts";
 import { DerivedEvents, describeSkill, EventTranslator, isDroppable, isStreaming, translateAll } from "./copilot-events.ts";
@@ -61,7 +62,11 @@ export class CopilotSession {
   /** The name that a client has set. */
   name: string | undefined;
   plugins: ClientPlugins;
+  /** The models that clients may choose. Undefined: all. */
+  allowedModels: readonly string[] | undefined;
   readonly providers: SessionProviders = new SessionProviders();
+  /** The work that clients do themselves. */
+  readonly clientTasks: ClientTasks;
   /** The session's files at its client. Undefined: they are on this machine. */
   files: ClientFiles | undefined;
   /** The last client, which has disconnected without leaving. Its pending requests wait for the next client. */
@@ -78,6 +83,9 @@ export class CopilotSession {
     this.#observer = observer;
     this.commands = new ClientCommands(session);
     this.queuedCommands = new QueuedCommands(session);
+    this.clientTasks = new ClientTasks(session.id, () => {
+      if (session.isOpen) session.events.append("session.background_tasks_changed", {});
+    });
     this.#sink = session.events.addSink((event) => this.#forward(event));
     this.derivedEvents = new DerivedEvents(session, () => this.name !== undefined);
     this.#following = session.onChanged(() => {
@@ -101,6 +109,13 @@ export class CopilotSession {
     };
     this.#errors = host.on("diagnostic", report);
     host.diagnostics.forEach(report);
+  }
+
+  /** @throws HostError `MODEL_NOT_ALLOWED`. */
+  assertAllowed(model: string | undefined): void {
+    if (model === undefined || this.allowedModels?.includes(model) !== false) return;
+    const names = this.allowedModels.join(", ");
+    throw new HostError("MODEL_NOT_ALLOWED", `Model "${model.slice(0, 200)}" is not allowed in session ${this.id}. Allowed: ${names}.`);
   }
 
   touch(): void {
@@ -175,6 +190,7 @@ export class CopilotSession {
     const couldElicit = this.canElicit;
     this.#absent = link;
     this.#joined.delete(client);
+    this.clientTasks.orphan(client);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
     if (couldElicit) this.#emitCapabilities();
@@ -195,6 +211,7 @@ export class CopilotSession {
     if (link === undefined) return;
     const couldElicit = this.canElicit;
     this.#joined.delete(client);
+    this.clientTasks.orphan(client);
     this.commands.remove(client);
     this.#releaseQueuedCommands();
     for (const attachment of [link.attachment, ...link.interests.values()]) await attachment[Symbol.asyncDispose]();

@@ -80,6 +80,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   const others = (known?.hookClients ?? []).filter((other) => other !== client);
   const hookClients = capabilities.hooks ? [...others, client] : others;
   const options = changesOf(client, params, completeOptions(server, { ...request, client, params, sessionId, hookClients }));
+  known?.assertAllowed(options.model);
   const hadHooks = known?.hookClients.includes(client) === true;
   const host = await server.host();
   const plugins = await pluginsOf(server, known, params, options.workingDirectory);
@@ -137,6 +138,34 @@ async function pluginsOf(
   const own = params.optionalTexts("pluginDirectories");
   if (known !== undefined && own === undefined) return known.plugins;
   return loadClientPlugins(server, own ?? [], known?.session.config.workingDirectory ?? workingDirectory);
+}
+
+/** What of a session follows a change of its plugins. */
+export interface PluginReload {
+  readonly servers: boolean;
+  readonly agents: boolean;
+  readonly hooks: boolean;
+}
+
+/** Reads the plugins of a session again, with those that the user has installed since. @throws HostError as `Session.update`. */
+export async function reloadPlugins(server: ServerContext, copilotSession: CopilotSession, reload: PluginReload): Promise<void> {
+  const { plugins, session, id, hookClients } = copilotSession;
+  const next = await loadClientPlugins(server, plugins.named, session.config.workingDirectory);
+  const { skillDirectories, customAgents, mcpServers } = plugins.changeTo(next, session.config.options);
+  try {
+    await session.update({
+      skillDirectories: skillDirectories ?? [],
+      ...(reload.agents && { customAgents: customAgents ?? [] }),
+      ...(reload.servers && { mcpServers: mcpServers ?? {} }),
+      ...(reload.hooks && { hooks: next.withHooks(toClientHooks(id, hookClients)) ?? {} }),
+    });
+  } catch (error) {
+    next[Symbol.dispose]();
+    throw error;
+  }
+  copilotSession.plugins = next;
+  if (reload.hooks) plugins[Symbol.dispose]();
+  else next.keepHooksOf(plugins);
 }
 
 /** Removes the hooks of clients that have left. */
@@ -205,7 +234,7 @@ export function findSession(server: ServerContext, params: Params): CopilotSessi
 }
 
 /** Loads the plugins of a session: the server's, and those that its client names. Problems are logged. */
-async function loadClientPlugins(
+export async function loadClientPlugins(
   server: ServerContext,
   own: readonly string[],
   workingDirectory: string | undefined,
@@ -213,7 +242,7 @@ async function loadClientPlugins(
   const installed = (await server.pluginLibrary()).enabled;
   const directories = [...new Set([...installed.map(({ folder }) => folder), ...server.pluginDirectories, ...own])];
   const ending = new AbortController();
-  if (directories.length === 0) return new ClientPlugins(directories, undefined, ending);
+  if (directories.length === 0) return new ClientPlugins(own, undefined, ending);
   const { loadSessionBundles } = await import("../../../plugin-host/bundles/bundle-plugin.ts");
   const { fromStoredEntry } = await import("../../../plugin-host/bundles/read-marketplace.ts");
   const entries = new Map(
@@ -232,7 +261,7 @@ async function loadClientPlugins(
   for (const { severity, code, message, file } of bundles.diagnostics) {
     if (severity !== "info") server.log.warning(`A plugin of a session: ${message}`, { code, file });
   }
-  return new ClientPlugins(directories, bundles, ending);
+  return new ClientPlugins(own, bundles, ending);
 }
 
 /** Refuses an extension that joins another session than its own. @throws HostError `EXTENSION_REFUSED`. */
