@@ -1,6 +1,7 @@
 // A long run of one host under everything that happens to it: `npm run endurance -- --minutes 30 --seed 1`. It edits, breaks, adds and removes
 // skills, opens and resumes sessions, calls through every entry point below, kills servers and misbehaves in isolated skills, and compares
-// each result with a model of what must be true. Ends with 1 when a result was wrong or a record was lost.
+// each result with a model of what must be true. Ends with 1 when a result was wrong or a record was lost. `--heap <folder>` writes what the
+// process holds after the warm-up and at the end, and prints what has grown in between.
 import { execFile } from "node:child_process";
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,13 +11,18 @@ import { parseArgs, promisify } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Clients, canLimitWatches } from "./endurance/clients.mjs";
-import { growthPerHour, sample } from "./endurance/growth.mjs";
+import { compareHeaps, growthPerHour, sample, standsStill, writeHeap } from "./endurance/growth.mjs";
 import { openSmallDisk } from "./endurance/small-disk.mjs";
 import { World } from "./endurance/world.mjs";
 import { randomFrom } from "./random.mjs";
 
 const { values } = parseArgs({
-  options: { minutes: { type: "string", default: "30" }, seed: { type: "string", default: "1" }, package: { type: "string" } },
+  options: {
+    minutes: { type: "string", default: "30" },
+    seed: { type: "string", default: "1" },
+    package: { type: "string" },
+    heap: { type: "string" },
+  },
 });
 const minutes = Number(values.minutes);
 const seed = Number(values.seed);
@@ -52,7 +58,8 @@ const fault = (what, detail) => {
   console.log(`WRONG ${what}: ${detail}`);
 };
 
-for (const letter of ["a", "b", "c", "d"]) world.add(`skill-${letter}`);
+const first = ["skill-a", "skill-b", "skill-c", "skill-d"];
+for (const name of first) world.add(name);
 let logged = 0;
 const options = {
   skillDirectories: [world.folder],
@@ -73,8 +80,7 @@ const small =
 const kept = small && { session: await small.createSession({ persist: true }), calls: 0 };
 const hasFewWatches = await canLimitWatches();
 if (!hasFewWatches) skipped.push("watches of the system used up: this system does not let a process have a limit of its own");
-const servers = await host.createSession({ persist: false, onPermissionRequest: () => ({ kind: "approve-once" }) });
-await servers.ready();
+let servers = await openServers();
 /** Stored sessions, with the calls that each has acknowledged. */
 const sessions = new Map();
 let next = 0;
@@ -122,6 +128,12 @@ async function someSession() {
   }
   const entries = [...sessions];
   return entries[random(entries.length)];
+}
+
+async function openServers() {
+  const session = await host.createSession({ persist: false, onPermissionRequest: () => ({ kind: "approve-once" }) });
+  await session.ready();
+  return session;
 }
 
 /** The process of the MCP server that the host started, as its tool says. */
@@ -311,6 +323,41 @@ const weights = {
 };
 const lots = Object.entries(weights).flatMap(([name, weight]) => Array.from({ length: weight }, () => name));
 
+/** Compares the stored records of a session with what was acknowledged. */
+async function checkRecords(id, calls, when) {
+  const exported = await host.exportSession(id);
+  const stored = exported.split("\n").filter((line) => line.includes('"tool.execution_complete"')).length;
+  if (stored < calls) lost.push(`${id}: ${stored} of ${calls} calls ${when}`);
+}
+
+/**
+ * Brings what the run varies (skills, children, sessions and their history, clients) to the same state before each sample. Without it, the growth
+ * would be that of the number of skills and of the conversations.
+ */
+async function rest() {
+  for (const name of [...world.skills.keys()]) if (!first.includes(name)) world.remove(name);
+  for (const name of first)
+    if (world.skills.has(name)) world.save(name);
+    else world.add(name);
+  await settle();
+  for (const [id, { session, calls }] of sessions) {
+    await checkRecords(id, calls, "at rest");
+    await session.disconnect();
+    await host.deleteSession(id);
+  }
+  sessions.clear();
+  await servers.disconnect();
+  servers = await openServers();
+  if (kept !== undefined) {
+    await kept.session.disconnect();
+    await small.deleteSession(kept.session.id ?? kept.session.sessionId);
+    Object.assign(kept, { session: await small.createSession({ persist: true }), calls: 0 });
+  }
+  for (const name of first) await expectAnswer("isolated", name);
+  for (const kind of late) if (entryPoints[kind] !== undefined) await expectAnswer(kind, first[0]);
+  if (!(await standsStill())) count("samples although something was still running");
+}
+
 let isStuck = false;
 /** Ends the run when a step does not end in so many ticks of a timer, which stand still with the process. */
 async function withinTicks(work, step, maxTicks = 600) {
@@ -328,26 +375,39 @@ async function withinTicks(work, step, maxTicks = 600) {
 
 const startedAt = performance.now();
 const end = startedAt + minutes * 60_000;
+const between = Math.max(15_000, (minutes * 60_000) / 40);
 const samples = [];
-let nextSample = startedAt;
-while (performance.now() < end) {
-  const step = lots[random(lots.length)];
-  count("steps");
+const heaps = [];
+
+async function perform(step, work) {
   try {
-    await withinTicks(steps[step](), step);
+    await withinTicks(work(), step);
   } catch (error) {
     fault(step, error.stack ?? String(error));
   }
-  if (isStuck) break;
-  if (performance.now() >= nextSample) {
-    samples.push(sample(startedAt));
-    nextSample += Math.max(1_000, (minutes * 60_000) / 60);
-  }
 }
-for (const [id, { calls }] of sessions) {
-  const exported = await host.exportSession(id);
-  const kept = exported.split("\n").filter((line) => line.includes('"tool.execution_complete"')).length;
-  if (kept < calls) lost.push(`${id}: ${kept} of ${calls} calls at the end`);
+
+async function measure() {
+  await perform("rest", rest);
+  samples.push(sample(startedAt));
+}
+
+let nextSample = startedAt + between;
+while (performance.now() < end && !isStuck) {
+  const step = lots[random(lots.length)];
+  count("steps");
+  await perform(step, steps[step]);
+  if (isStuck || performance.now() < nextSample) continue;
+  await measure();
+  nextSample = performance.now() + between;
+  if (values.heap !== undefined && heaps.length === 0 && performance.now() - startedAt > end / 3 - startedAt / 3)
+    heaps.push(writeHeap(values.heap, "after-warm-up"));
+}
+if (!isStuck) {
+  // A run without samples is too short to measure.
+  if (samples.length > 0) await measure();
+  if (values.heap !== undefined) heaps.push(writeHeap(values.heap, "at-the-end"));
+  for (const [id, { calls }] of sessions) await checkRecords(id, calls, "at the end");
 }
 await clients.close();
 await Promise.all([host.close(), isolated.close(), small?.close()]);
@@ -359,10 +419,11 @@ rmSync(temporary, { recursive: true, force: true });
 console.log(`\nEndurance: ${minutes} minutes, seed ${seed}, Node ${process.version}`);
 for (const [what, number] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1))) console.log(`  ${what}: ${number.toLocaleString("en-US")}`);
 const growth = growthPerHour(samples);
-console.log(`Growth per hour, by the slope of ${samples.length} samples after garbage collection, without the first third:`);
+console.log(`Growth per hour, by the slope of ${samples.length} samples at rest after garbage collection, without the first third:`);
 if (growth === undefined) console.log("  not known: the run was too short");
 else
   for (const [what, per] of Object.entries(growth)) console.log(`  ${what}: ${per.toFixed(2)} (last: ${samples.at(-1)[what].toFixed(1)})`);
+if (heaps.length === 2) console.log(`Growth of the heap after the warm-up, by kind:\n${compareHeaps(...heaps)}`);
 console.log(`Errors that the host logged: ${logged}. Temporary folders left: ${leftBehind.length === 0 ? "none" : leftBehind.join(", ")}.`);
 for (const each of skipped) console.log(`skipped: ${each}`);
 console.log(`${wrong.length} wrong results, ${lost.length} lost records`);
