@@ -16,7 +16,8 @@ const config: ViteUserConfig = defineConfig({
     exclude: ["**/node_modules/**", ...soaks],
     testTimeout: 120_000,
     hookTimeout: 300_000,
-    maxWorkers: 1,
+    // They wait for programs most of the time.
+    maxWorkers: 2,
   },
 });
 export default config;

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 
 const npm = process.platform === "win32" ? "npm.cmd" : "npm";
 const scratch = mkdtempSync(join(tmpdir(), "skillhost-ci-"));
@@ -57,6 +57,7 @@ function countTests(title, report) {
     return;
   }
   passed += results.numPassedTests;
+  listSlowest(results.testResults);
   for (const file of results.testResults) {
     if (file.assertionResults.length === 0 && file.status === "failed") failed.push(file.name);
     for (const test of file.assertionResults) {
@@ -65,6 +66,13 @@ function countTests(title, report) {
       countSkip(test.fullName);
     }
   }
+}
+
+/** Where the time of a run goes. */
+function listSlowest(files) {
+  const seconds = ({ startTime, endTime }) => Math.round((endTime - startTime) / 1000);
+  const slowest = [...files].sort((a, b) => seconds(b) - seconds(a)).slice(0, 12);
+  for (const file of slowest) console.log(`${String(seconds(file)).padStart(5)} s  ${relative(process.cwd(), file.name)}`);
 }
 
 /** The tests of the inspector need Chromium. Where it cannot be installed, they are skipped, and say so. */

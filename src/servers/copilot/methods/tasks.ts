@@ -23,10 +23,12 @@ export const tasks: MethodFamily = {
   },
   "session.tasks.register"(call) {
     const { params } = call;
+    const { clientTasks } = sessionOf(call);
+    const owner = joinedClient(call);
     if (params.text("type") !== "client") throw badParams(params.method, 'type must be "client".');
     const cancellable = params.optionalFlag("cancellable");
     if (cancellable === undefined) throw badParams(params.method, "cancellable must be true or false.");
-    return sessionOf(call).clientTasks.register(joinedClient(call), {
+    return clientTasks.register(owner, {
       clientTaskId: params.text("clientTaskId"),
       description: params.text("description"),
       displayName: params.optionalText("displayName"),
@@ -36,10 +38,12 @@ export const tasks: MethodFamily = {
   },
   "session.tasks.update"(call) {
     const { params } = call;
+    const { clientTasks } = sessionOf(call);
+    const owner = joinedClient(call);
     const sequence = params.optionalNumber("sequence");
     if (sequence === undefined || !Number.isSafeInteger(sequence)) throw badParams(params.method, "sequence must be an integer.");
     const update = readUpdate(new Params(params.method, params.record("update")));
-    return sessionOf(call).clientTasks.update(joinedClient(call), params.text("id"), sequence, update);
+    return clientTasks.update(owner, params.text("id"), sequence, update);
   },
   // The list is always current.
   "session.tasks.refresh"(call) {
@@ -50,7 +54,7 @@ export const tasks: MethodFamily = {
     const session = sessionOf(call);
     const agent = findAgent(call);
     if (agent === undefined) return { progress: session.clientTasks.progressOf(call.params.text("id")) };
-    return { progress: agent === undefined ? null : { type: "agent", recentActivity: await activityOf(session, agent) } };
+    return { progress: { type: "agent", recentActivity: await activityOf(session, agent) } };
   },
   async "session.tasks.startAgent"(call) {
     const { server, params } = call;
