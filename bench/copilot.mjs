@@ -328,11 +328,13 @@ async function measureEditing() {
   goal("a saved skill in an attached session, p50", quantile(rows[0].times, 0.5), 25, "ms");
 }
 
+const officialClient = new URL("./peers/copilot/node_modules/@github/copilot-sdk/dist/index.js", import.meta.url).href;
+
 /** With the official client itself, which first ends its sessions and then the process. */
 async function measureStopping() {
   title("client.stop() with an open session that has talked, ms (7 processes each, in turn)");
   if (!hasOfficial) return console.log("Skipped: the official client is not installed.");
-  const { CopilotClient, RuntimeConnection } = await import("./peers/copilot/node_modules/@github/copilot-sdk/dist/index.js");
+  const { CopilotClient, RuntimeConnection } = await import(officialClient);
   const rows = ["stdio", "TCP"].flatMap((transport) => runtimes.map((which) => ({ transport, which, times: [] })));
   for (let round = 0; round < 7; round++) {
     for (const { transport, which, times } of rows) {
