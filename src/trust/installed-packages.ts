@@ -2,8 +2,8 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isRecord } from "../base/json.ts";
 import { LruMap } from "../base/lru-map.ts";
-import { fileStamp } from "../io/file-stamp.ts";
 import { readFileBytes, readTextFile } from "../io/read-bounded.ts";
+import { createLockListing } from "./lock-listing.ts";
 
 /**
  * Whether a folder belongs to a package that npm installed: whether the lock of the project around its `node_modules` lists
@@ -15,7 +15,7 @@ export function isInInstalledPackage(realFolder: string): boolean {
   for (let at = segments.indexOf(modules); at !== -1; at = segments.indexOf(modules, at + 1)) {
     const project = segments.slice(0, at).join(sep) || sep;
     const location = locationOf(segments.slice(at));
-    if (location !== undefined && locationsIn(project).has(location)) return !isTrackedByGit(join(project, location));
+    if (location !== undefined && locationsIn(project)?.has(location)) return !isTrackedByGit(join(project, location));
   }
   return false;
 }
@@ -40,44 +40,21 @@ function locationOf(segments: readonly string[]): string | undefined {
 
 // npm reads the first of these that exists; a project without its own lock has only the last one.
 const lockFiles = ["npm-shrinkwrap.json", "package-lock.json", join(modules, ".package-lock.json")];
-const maxLockBytes = 64 * 1024 * 1024;
-const none: ReadonlySet<string> = new Set();
 
-interface CachedLock {
-  readonly state: string;
-  readonly locations: ReadonlySet<string>;
-}
-
-const cache = new LruMap<string, CachedLock>(64);
-
-function locationsIn(project: string): ReadonlySet<string> {
+function locationsIn(project: string): ReadonlySet<string> | undefined {
   for (const name of lockFiles) {
-    const file = join(project, name);
-    const state = fileStamp(file);
-    if (state === undefined) continue;
-    const cached = cache.get(file);
-    if (cached?.state === state) return cached.locations;
-    const locations = readLocations(file);
-    cache.set(file, { state, locations });
-    return locations;
+    const locations = locationsOfLock(join(project, name));
+    if (locations !== undefined) return locations;
   }
-  return none;
+  return undefined;
 }
 
-/** An unreadable lock lists nothing. A link entry refers to a folder of the project, which is not an installed package. */
-function readLocations(file: string): ReadonlySet<string> {
-  const read = readTextFile(file, maxLockBytes);
-  if (!read.ok) return none;
-  try {
-    const lock: unknown = JSON.parse(read.text);
-    const packages = isRecord(lock) ? lock["packages"] : undefined;
-    if (!isRecord(packages)) return none;
-    const installed = Object.entries(packages).filter(([, entry]) => isRecord(entry) && entry["link"] !== true);
-    return new Set(installed.map(([location]) => location));
-  } catch {
-    return none;
-  }
-}
+/** A link entry refers to a folder of the project, which is not an installed package. */
+const locationsOfLock = createLockListing((lock) => {
+  const packages = isRecord(lock) ? lock["packages"] : undefined;
+  if (!isRecord(packages)) return [];
+  return Object.entries(packages).flatMap(([location, entry]) => (isRecord(entry) && entry["link"] !== true ? [location] : []));
+});
 
 /**
  * Whether Git tracks a file in a folder, so that the folder came with the checkout and was not installed into it. An unreadable

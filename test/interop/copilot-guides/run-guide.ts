@@ -6,9 +6,9 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { buildPackage } from "../../built-package.ts";
 import { anthropicAnswer, anthropicStreamAnswer } from "../../doubles/scripted-anthropic.ts";
-import { chatAnswer, chatStreamAnswer, jsonAnswer, type ScriptedAnswer, startScriptedModel } from "../../doubles/scripted-model.ts";
+import { chatAnswer, chatStreamAnswer, type ScriptedAnswer, startScriptedModel } from "../../doubles/scripted-model.ts";
 import { responsesAnswer, responsesStreamAnswer } from "../../doubles/scripted-responses.ts";
-import { write } from "../copilot-sdk/sdk-kit.ts";
+import { isTurn, lookUp, write } from "../copilot-sdk/sdk-kit.ts";
 import { installPeer } from "../install-peer.ts";
 import type { Guide } from "./guides.ts";
 
@@ -117,31 +117,3 @@ function encode(
 function lines(output: string): string[] {
   return output.split("\n").filter((line) => line !== "");
 }
-
-function isTurn(path: string): boolean {
-  return /\/(chat\/completions|responses|messages)(\?|$)/.test(path);
-}
-
-function lookUp(path: string): ScriptedAnswer {
-  if (path.startsWith("/models")) return jsonAnswer({ data: [sonnet] });
-  if (path.startsWith("/copilot_internal/user"))
-    return jsonAnswer({ login: "octocat", copilot_plan: "individual_pro", is_mcp_enabled: true });
-  return { status: 404 };
-}
-
-const sonnet = {
-  id: "claude-sonnet-4.5",
-  name: "Claude",
-  vendor: "Anthropic",
-  version: "1",
-  object: "model",
-  model_picker_enabled: true,
-  capabilities: {
-    type: "chat",
-    family: "claude-sonnet-4.5",
-    object: "model_capabilities",
-    tokenizer: "o200k_base",
-    supports: { tool_calls: true, parallel_tool_calls: true, vision: true, streaming: true },
-    limits: { max_context_window_tokens: 200_000, max_prompt_tokens: 128_000, max_output_tokens: 8_000 },
-  },
-};

@@ -178,11 +178,13 @@ export const named =
   (tool) =>
     tool.name === name;
 
-function isTurn(path: string): boolean {
-  return /\/(chat\/completions|responses|messages)$/.test(path);
+/** Whether a request asks a model for a reply. */
+export function isTurn(path: string): boolean {
+  return /\/(chat\/completions|responses|messages)(\?|$)/.test(path);
 }
 
-function lookUp(path: string): ScriptedAnswer {
+/** What an account and its list of models are. */
+export function lookUp(path: string): ScriptedAnswer {
   if (path.startsWith("/models")) return jsonAnswer({ data: [theModel] });
   if (path.startsWith("/copilot_internal/user"))
     return jsonAnswer({ login: "octocat", copilot_plan: "individual_pro", is_mcp_enabled: true });
