@@ -58,6 +58,7 @@ const mocking = ["test/io/file-lock.test.ts", "test/io/file-log.test.ts", "test/
 
 /** Files that take longest. They start first, so that none of them runs alone at the end. */
 const longest = [
+  "test/contract/linear-time.soak.test.ts",
   "test/contract/broken-skills.test.ts",
   "test/servers/mcp/http-attacks.test.ts",
   "test/io/module-matrix.test.ts",
