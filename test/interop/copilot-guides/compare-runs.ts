@@ -21,10 +21,11 @@ export function compareRuns(official: GuideRun, ours: GuideRun): readonly string
 }
 
 /**
- * Types of events that come when something is ready, beside the turn: their place and number differ from run to run, so only
+ * Types of events that come when something is ready, or the user aborts, beside the turn: their place and number differ from run to run, so only
  * whether a session has them is compared.
  */
 const announcements: ReadonlySet<string> = new Set([
+  "abort",
   "capabilities.changed",
   "commands.changed",
   "external_tool.completed",

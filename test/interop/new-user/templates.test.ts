@@ -8,7 +8,7 @@ import { installSkillhost } from "../../installed-skillhost.ts";
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const examples = readdirSync(join(repository, "examples"), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
+  .filter((entry) => entry.isDirectory() && existsSync(join(repository, "examples", entry.name, "SKILL.md")))
   .map(({ name }) => name);
 const bundled = readdirSync(join(repository, "skills"));
 

@@ -27,7 +27,11 @@ let ended = idle();
 await session.send({ prompt: "Work." });
 console.log("aborted:", await ended);
 
-during = () => session.abort();
+// An answer of the tool would race with the end of the turn.
+during = () => {
+  void session.abort();
+  return new Promise(() => {});
+};
 ended = idle();
 await session.send({ prompt: "Work until I stop you." });
 console.log("aborted:", await ended);
