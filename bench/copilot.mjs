@@ -26,6 +26,7 @@ const roundsPerTurn = 25;
 const turns = 12;
 /** The official runtime takes so much longer that a third of the turns says enough. */
 const theirTurns = 4;
+const officialClient = new URL("./peers/copilot/node_modules/@github/copilot-sdk/dist/index.js", import.meta.url).href;
 
 await built("base/package-root.js");
 if (!hasOfficial) {
@@ -327,8 +328,6 @@ async function measureEditing() {
   );
   goal("a saved skill in an attached session, p50", quantile(rows[0].times, 0.5), 25, "ms");
 }
-
-const officialClient = new URL("./peers/copilot/node_modules/@github/copilot-sdk/dist/index.js", import.meta.url).href;
 
 /** With the official client itself, which first ends its sessions and then the process. */
 async function measureStopping() {
