@@ -255,6 +255,11 @@ export class CopilotSession {
     this.session.events.append("session.skills_loaded", { skills: this.session.describeSkills().map(describeSkill) });
   }
 
+  /** Settles when all clients have been sent the earlier events: soon, and at once unless one has just joined. */
+  async caughtUp(): Promise<void> {
+    await settlesWithin(Promise.all([...this.#joined.values()].map((link) => link.caughtUp)), catchUpMs);
+  }
+
   /** Ends the session for all clients. */
   async close(): Promise<void> {
     this.commands.close();
@@ -264,7 +269,7 @@ export class CopilotSession {
     this.plugins[Symbol.dispose]();
     await this.session.disconnect();
     // The file system of a client may never answer.
-    await settlesWithin(Promise.all([...this.#joined.values()].map((link) => link.caughtUp)), catchUpMs);
+    await this.caughtUp();
     this.#sink[Symbol.dispose]();
     this.derivedEvents[Symbol.dispose]();
     this.#following[Symbol.dispose]();
