@@ -8,44 +8,41 @@ const maxKept = 10_000;
  * does not run again.
  */
 export class AnsweredCalls {
-  readonly #calls = new Map<string, { readonly call: ServedCall; over?: number }>();
-  #running = 0;
+  readonly #open = new Map<string, ServedCall>();
+  /** The oldest first. */
+  readonly #over = new Map<string, { readonly call: ServedCall; readonly since: number }>();
 
   get running(): number {
-    return this.#running;
+    return this.#open.size;
   }
 
   get(id: string): ServedCall | undefined {
+    const open = this.#open.get(id);
+    if (open !== undefined || this.#over.size === 0) return open;
     this.#forget();
-    return this.#calls.get(id)?.call;
+    return this.#over.get(id)?.call;
   }
 
   begin(id: string, call: ServedCall): void {
-    this.#calls.set(id, { call });
-    this.#running++;
+    this.#open.set(id, call);
   }
 
   end(id: string, isKept: boolean): void {
-    const entry = this.#calls.get(id);
-    if (entry === undefined) return;
-    this.#running--;
-    this.#calls.delete(id);
-    // Again at the end, so that the oldest is first.
-    if (isKept) this.#calls.set(id, { call: entry.call, over: performance.now() });
+    const call = this.#open.get(id);
+    if (call === undefined) return;
+    this.#open.delete(id);
+    if (isKept) this.#over.set(id, { call, since: performance.now() });
   }
 
-  *open(): Iterable<ServedCall> {
-    for (const { call, over } of this.#calls.values()) if (over === undefined) yield call;
+  open(): Iterable<ServedCall> {
+    return this.#open.values();
   }
 
   #forget(): void {
     const oldest = performance.now() - keptMs;
-    let surplus = this.#calls.size - this.#running - maxKept;
-    for (const [id, { over }] of this.#calls) {
-      if (over === undefined) continue;
-      if (over > oldest && surplus <= 0) return;
-      surplus--;
-      this.#calls.delete(id);
+    for (const [id, { since }] of this.#over) {
+      if (since > oldest && this.#over.size <= maxKept) return;
+      this.#over.delete(id);
     }
   }
 }

@@ -30,16 +30,16 @@ export class FrameWriter {
     const bytes = Buffer.from(JSON.stringify(message));
     const options = reply === undefined ? undefined : { reply };
     if (bytes.length <= this.#partSize) this.#connection.publish(subject, bytes, options);
-    else this.#sendParts(subject, bytes);
+    else this.#sendParts(subject, bytes, options);
   }
 
-  #sendParts(subject: string, bytes: Buffer): void {
+  #sendParts(subject: string, bytes: Buffer, options: { readonly reply: string } | undefined): void {
     const id = randomUUID();
     const count = Math.ceil(bytes.length / this.#partSize);
     for (let part = 0; part < count; part++) {
       const headers = this.#createHeaders();
       headers.set(partHeader, `${id} ${part} ${count}`);
-      this.#connection.publish(subject, bytes.subarray(part * this.#partSize, (part + 1) * this.#partSize), { headers });
+      this.#connection.publish(subject, bytes.subarray(part * this.#partSize, (part + 1) * this.#partSize), { ...options, headers });
     }
   }
 }
@@ -63,7 +63,8 @@ const more: Frame = { kind: "part" };
 export class FrameReader {
   readonly #maxSize: number;
   readonly #maxOpen: number;
-  readonly #assemblies = new Map<string, Assembly>();
+  /** Most messages are whole, and many readers live as long as one. */
+  #assemblies: Map<string, Assembly> | undefined;
 
   /** `maxSize`: bytes of a whole. `maxOpen`: of senders that begin more and finish none, the oldest are dropped. */
   constructor(maxSize: number, maxOpen: number = 4) {
@@ -73,45 +74,44 @@ export class FrameReader {
 
   read(message: Pick<Msg, "data" | "headers">): Frame {
     const part = message.headers?.get(partHeader) ?? "";
-    if (part === "") return this.#parse([message.data], message.data.length);
+    if (part === "") return readWhole(message.data, this.#maxSize);
     const [, id, index, count] = /^([\w-]{1,64}) (\d{1,6}) (\d{1,6})$/.exec(part) ?? [];
     if (id === undefined) return { kind: "faulty", message: "a part of a message has no valid place" };
     return this.#add(id, Number(index), Number(count), message.data);
   }
 
   #add(id: string, index: number, count: number, data: Uint8Array): Frame {
-    const known = this.#assemblies.get(id);
+    this.#assemblies ??= new Map();
+    const assemblies = this.#assemblies;
+    const known = assemblies.get(id);
     const assembly = known ?? { parts: [], count, size: 0 };
     const isNext = index === assembly.parts.length && count === assembly.count && index < count;
     assembly.size += data.length;
     if (!isNext || assembly.size > this.#maxSize) {
-      this.#assemblies.delete(id);
+      assemblies.delete(id);
       return { kind: "faulty", message: isNext ? tooLarge(this.#maxSize) : "a part of a message is missing" };
     }
     assembly.parts.push(data);
     if (assembly.parts.length === count) {
-      this.#assemblies.delete(id);
-      return this.#parse(assembly.parts, assembly.size);
+      assemblies.delete(id);
+      return readWhole(Buffer.concat(assembly.parts, assembly.size), this.#maxSize);
     }
-    if (known === undefined) this.#keep(id, assembly);
+    if (known !== undefined) return more;
+    if (assemblies.size >= this.#maxOpen) assemblies.delete(assemblies.keys().next().value as string);
+    assemblies.set(id, assembly);
     return more;
   }
+}
 
-  #keep(id: string, assembly: Assembly): void {
-    if (this.#assemblies.size >= this.#maxOpen) this.#assemblies.delete(this.#assemblies.keys().next().value as string);
-    this.#assemblies.set(id, assembly);
+function readWhole({ buffer, byteOffset, length }: Uint8Array, maxSize: number): Frame {
+  if (length > maxSize) return { kind: "faulty", message: tooLarge(maxSize) };
+  try {
+    const value: unknown = JSON.parse(Buffer.from(buffer, byteOffset, length).toString("utf8"));
+    if (isObject(value)) return { kind: "whole", value };
+  } catch {
+    // Another program sent something else.
   }
-
-  #parse(parts: readonly Uint8Array[], size: number): Frame {
-    if (size > this.#maxSize) return { kind: "faulty", message: tooLarge(this.#maxSize) };
-    try {
-      const value: unknown = JSON.parse(Buffer.concat(parts, size).toString("utf8"));
-      if (isObject(value)) return { kind: "whole", value };
-    } catch {
-      // Another program sent something else.
-    }
-    return { kind: "faulty", message: "a message is not a JSON object" };
-  }
+  return { kind: "faulty", message: "a message is not a JSON object" };
 }
 
 function tooLarge(limit: number): string {

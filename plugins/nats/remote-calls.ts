@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomFillSync } from "node:crypto";
 import type { Msg, Subscription } from "@nats-io/transport-node";
 import { type CallResult, type Logger, type ToolContext, type ToolResult, toCallResult } from "skillhost";
 import { type ControlMessage, protocolVersion, readWorkerMessage, type WorkerMessage } from "./call-messages.ts";
@@ -52,6 +52,20 @@ interface OpenCall {
 const tickMs = 100;
 const maxAttempts = 3;
 
+const idBytes = 16;
+/** Random bytes for many ids: asking the system for those of one takes longer than the rest of a message. */
+const pool = Buffer.alloc(idBytes * 256);
+let used = pool.length;
+
+function newCallId(): string {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += idBytes;
+  return pool.toString("hex", used - idBytes, used);
+}
+
 /** The calls that a host has made of workers. */
 export class RemoteCalls implements AsyncDisposable {
   readonly #options: RemoteCallsOptions;
@@ -75,7 +89,7 @@ export class RemoteCalls implements AsyncDisposable {
   /** What the tool returned. Rejects with what it threw, or with the signal's reason. What goes wrong on the way is a failed result. */
   async run(target: RemoteTarget, args: unknown, context: ToolContext): Promise<unknown> {
     const { signal } = context.invocation;
-    const id = randomBytes(16).toString("hex");
+    const id = newCallId();
     for (let attempt = 1, pause = 10; ; pause = Math.min(pause * 2, 1_000)) {
       signal.throwIfAborted();
       const ending = await this.#attempt(id, target, args, context);
@@ -147,12 +161,9 @@ export class RemoteCalls implements AsyncDisposable {
 
   #close(call: OpenCall): void {
     if (this.#open.get(call.id) === call) this.#open.delete(call.id);
-    if (this.#open.size > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
   }
 
-  /** One timer for all calls: most of them end long before it matters. */
+  /** One timer for all calls, also for those that come soon: most of them end long before it matters. */
   #watch(): void {
     if (this.#timer !== undefined) return;
     this.#ticked = performance.now();
@@ -163,6 +174,10 @@ export class RemoteCalls implements AsyncDisposable {
     const now = performance.now();
     const own = now - this.#ticked - tickMs;
     this.#ticked = now;
+    if (this.#open.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
     for (const call of this.#open.values()) {
       // While this process itself did not run, it could not hear either.
       if (own > tickMs) call.heard += own;

@@ -25,17 +25,22 @@ export interface ServedCallOptions {
 /** A call that is over before this has nothing to announce. */
 const acceptAfterMs = 50;
 const aliveEveryMs = 500;
+/** How often a worker looks which of its calls have something to announce. One timer for all costs less than one for each. */
+export const announceEveryMs = 10;
 // Of a stack, which goes to the log of the host.
 const maxStack = 4_000;
 
 /** One call that a worker runs for a host. */
 export class ServedCall {
   readonly #options: ServedCallOptions;
-  readonly #controller = new AbortController();
-  readonly #questions = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  /** Made when something needs it, which in most calls nothing does. */
+  #controller: AbortController | undefined;
+  #questions: Map<number, { resolve(value: unknown): void; reject(error: Error): void }> | undefined;
   #asked = 0;
   #sendArgs: ((args: unknown) => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #isAccepted = false;
+  /** When the next sign of life is due. */
+  #due = performance.now() + acceptAfterMs;
   /** The message that ended it. */
   ending: Outgoing | undefined;
 
@@ -46,18 +51,17 @@ export class ServedCall {
   /** Runs the tool, and sends the outcome. Never rejects. `isFailed`: the tool threw. */
   async run(): Promise<{ readonly isFailed: boolean }> {
     const { span, turn } = this.#options;
-    this.#announce();
+    if (this.#options.call.large === true) this.announce(this.#due);
     try {
       const waiting = turn();
       if (waiting !== undefined) await waiting;
-      this.#controller.signal.throwIfAborted();
+      this.#controller?.signal.throwIfAborted();
       this.#finish(await (span === undefined ? this.#outcome() : span.within(() => this.#outcome())));
     } catch (error) {
       this.#finish(errorMessageOf(error));
     } finally {
       span?.end(this.ending?.type === "result" ? undefined : this.ending?.type);
-      clearTimeout(this.#timer);
-      for (const { reject } of this.#questions.values()) reject(new Error("The call is over."));
+      this.#rejectQuestions("The call is over.");
     }
     return { isFailed: this.ending?.type === "error" };
   }
@@ -69,8 +73,27 @@ export class ServedCall {
   }
 
   cancel(reason: string): void {
-    this.#controller.abort(new DOMException(reason, "AbortError"));
-    for (const { reject } of this.#questions.values()) reject(new Error(reason));
+    this.#abortion.abort(new DOMException(reason, "AbortError"));
+    this.#rejectQuestions(reason);
+  }
+
+  /** A fast call sends only its result. Others say at once that they run, and then that they still do. */
+  announce(now: number): void {
+    if (this.ending !== undefined || now < this.#due) return;
+    const { send, sendChecked } = this.#options;
+    if (this.#isAccepted) sendChecked({ type: "alive" });
+    else send({ type: "accepted" });
+    this.#isAccepted = true;
+    this.#due = now + aliveEveryMs;
+  }
+
+  get #abortion(): AbortController {
+    this.#controller ??= new AbortController();
+    return this.#controller;
+  }
+
+  #rejectQuestions(reason: string): void {
+    for (const { reject } of this.#questions?.values() ?? []) reject(new Error(reason));
   }
 
   async #outcome(): Promise<Outgoing> {
@@ -97,25 +120,11 @@ export class ServedCall {
     }
   }
 
-  /** A fast call sends only its result. Others say at once that they run, and then that they still do. */
-  #announce(): void {
-    const { send, sendChecked, call } = this.#options;
-    const alive = (): void => {
-      sendChecked({ type: "alive" });
-      this.#timer = setTimeout(alive, aliveEveryMs);
-    };
-    const accept = (): void => {
-      send({ type: "accepted" });
-      this.#timer = setTimeout(alive, aliveEveryMs);
-    };
-    if (call.large === true) accept();
-    else this.#timer = setTimeout(accept, acceptAfterMs);
-  }
-
   #largeArgs(): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#sendArgs = resolve;
-      this.#controller.signal.addEventListener("abort", () => reject(this.#controller.signal.reason as Error), { once: true });
+      const { signal } = this.#abortion;
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
     });
   }
 
@@ -140,12 +149,15 @@ export class ServedCall {
     const { call, tool, workingDirectory, services } = this.#options;
     const { session, toolCall } = call;
     const { traceparent, tracestate } = this.#options.span?.headers ?? call;
+    const abortion = (): AbortController => this.#abortion;
     const invocation = {
       sessionId: session,
       toolCallId: toolCall,
       toolName: tool.definition.name,
       arguments: args,
-      signal: this.#controller.signal,
+      get signal() {
+        return abortion().signal;
+      },
       workingDirectory,
       ...(traceparent !== undefined && { traceparent }),
       ...(tracestate !== undefined && { tracestate }),
@@ -156,16 +168,18 @@ export class ServedCall {
 
   #ask(question: (id: number) => Outgoing): Promise<unknown> {
     const id = ++this.#asked;
-    const { signal } = this.#controller;
-    if (signal.aborted) return Promise.reject(signal.reason as Error);
-    const answer = new Promise<unknown>((resolve, reject) => this.#questions.set(id, { resolve, reject }));
+    const signal = this.#controller?.signal;
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    this.#questions ??= new Map();
+    const questions = this.#questions;
+    const answer = new Promise<unknown>((resolve, reject) => questions.set(id, { resolve, reject }));
     this.#options.send(question(id));
     return answer;
   }
 
   #settle({ id, value, problem }: Extract<ControlMessage, { type: "answer" }>): void {
-    const question = this.#questions.get(id);
-    this.#questions.delete(id);
+    const question = this.#questions?.get(id);
+    this.#questions?.delete(id);
     if (problem === undefined) question?.resolve(value);
     else question?.reject(new Error(String(problem)));
   }

@@ -8,7 +8,7 @@ import { CallTurns } from "./call-turns.ts";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, type FleetSubjects, fleetSubjects } from "./fleet-connection.ts";
 import { refusedSubject } from "./fleet-permissions.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
-import { ServedCall } from "./served-call.ts";
+import { announceEveryMs, ServedCall } from "./served-call.ts";
 import { describeService, EndpointStatistics, type ServiceEndpoint } from "./service-discovery.ts";
 
 /**
@@ -103,6 +103,7 @@ class Worker implements ToolWorker {
   #digest = "";
   #offers: readonly OfferedTool[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #announcing: NodeJS.Timeout | undefined;
   #draining: Promise<void> | undefined;
   #onIdle: (() => void) | undefined;
   #isConnected = true;
@@ -292,10 +293,20 @@ class Worker implements ToolWorker {
       onBackground: (work) => this.#keepBackground(work),
     });
     this.#calls.begin(call.call, serving);
+    this.#announcing ??= setInterval(() => this.#announceCalls(), announceEveryMs).unref();
     const { isFailed } = await serving.run();
     this.#calls.end(call.call, isRepeatable(tool.definition.annotations));
     statistics.count(performance.now() - began, isFailed ? messageOf(serving.ending) : undefined);
     if (this.#calls.running === 0) this.#onIdle?.();
+  }
+
+  /** The timer outlives a call, so that many short ones share it. */
+  #announceCalls(): void {
+    const now = performance.now();
+    for (const call of this.#calls.open()) call.announce(now);
+    if (this.#calls.running > 0) return;
+    clearInterval(this.#announcing);
+    this.#announcing = undefined;
   }
 
   #keepBackground(work: PromiseLike<unknown>): void {
