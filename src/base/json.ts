@@ -45,6 +45,26 @@ function addContainers(container: object, found: object[]): void {
 const quote = 0x22;
 const backslash = 0x5c;
 
+/** Whether a JSON text is nested deeper than the limit, decided without parsing it. */
+export function isTextNestedTooDeep(text: string, limit: number): boolean {
+  // A shorter text cannot be deeper.
+  if (text.length < limit) return false;
+  let depth = 0;
+  let isInText = false;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (isInText) {
+      if (code === backslash) index++;
+      else if (code === quote) isInText = false;
+    } else if (code === quote) isInText = true;
+    else if (code === 0x5b || code === 0x7b) {
+      depth++;
+      if (depth > limit) return true;
+    } else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return false;
+}
+
 /** Counts the values of a JSON text in UTF-8 before it is parsed, chunk by chunk. */
 export class JsonValueCount {
   #count = 1;

@@ -1,6 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { errorMessage, HostError } from "../base/errors.ts";
-import { isRecord } from "../base/json.ts";
+import { isRecord, isTextNestedTooDeep } from "../base/json.ts";
 import { shorten } from "../base/text.ts";
 import { toBase64 } from "./define/content-block.ts";
 import { copyJson } from "./json-copy.ts";
@@ -113,13 +113,19 @@ function fromJson(raw: unknown): ToolResult {
   if (typeof raw === "number" && !Number.isFinite(raw)) return failureResult(resultText.notJson, { error: `The tool returned ${raw}.` });
   try {
     const text: string | undefined = JSON.stringify(raw);
-    if (text !== undefined) return successResult(text);
-    return failureResult(resultText.notJson, { error: `The tool returned a ${typeof raw}.` });
+    if (text === undefined) return failureResult(resultText.notJson, { error: `The tool returned a ${typeof raw}.` });
+    return isTextNestedTooDeep(text, maxResultDepth) ? failureResult(resultText.notJson, { error: tooDeep }) : successResult(text);
   } catch (error) {
     // A cycle, a BigInt, a toJSON that throws, or nesting beyond the stack.
-    return failureResult(resultText.notJson, { error: errorMessage(error) });
+    return failureResult(resultText.notJson, {
+      error: error instanceof RangeError ? `${tooDeep} (${error.message})` : errorMessage(error),
+    });
   }
 }
+
+/** Far less than the stack of any thread allows, so that a result does not depend on the thread in which its tool runs. */
+const maxResultDepth = 1_000;
+const tooDeep = `The tool returned data that is nested more than ${maxResultDepth} levels deep, or whose JSON is too long. Return it as a text.`;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 

@@ -29,6 +29,7 @@ export const where = defineTool("where", {
 export const count = defineTool("count", { ...simple, handler: () => ++calls });
 export const nothing = defineTool("nothing", { ...simple, handler: () => undefined });
 export const large = defineTool("large", { ...simple, handler: () => "x".repeat(3_000_000) });
+export const nests = defineTool("nests", { ...simple, handler: ({ n }: { n: number }) => { let deep: unknown = 1; while (n-- > 0) deep = [deep]; return deep; } });
 export const mcp = defineTool("mcp", { ...simple, handler: () => ({ content: [{ type: "text", text: "block" }], structuredContent: { n: 1 } }) });
 export const steps = defineTool("steps", {
   ...simple,
@@ -125,6 +126,16 @@ describe.each(["off", "worker", "process"] as const)("a skill whose isolation is
     expect((await call("large")).text).toHaveLength(3_000_000);
     expect(await call("mcp")).toMatchObject({ ok: true, textResultForLlm: "block", structuredContent: { n: 1 } });
     expect((await call("from_json", { x: 1 })).json()).toEqual({ args: { x: 1 }, toolName: "from_json" });
+  });
+
+  test("returns data that is nested 1,000 levels deep, and no deeper", { timeout: patience(60_000) }, async () => {
+    const { call } = await openHost(tier);
+    expect((await call("nests", { n: 1_000 })).text).toBe(`${"[".repeat(1_000)}1${"]".repeat(1_000)}`);
+    // The second is what the stack of a worker allows and that of a process does not.
+    for (const n of [1_001, 5_000, 1_000_000]) {
+      const { ok, text, error } = await call("nests", { n });
+      expect([ok, text, error]).toEqual([false, expect.stringContaining("in JSON"), expect.stringContaining("more than 1000 levels")]);
+    }
   });
 
   test("reports progress, calls other tools through the gates, asks, and describes its permission", {

@@ -1,4 +1,4 @@
-import { isRecord } from "../../base/json.ts";
+import { isRecord, isTextNestedTooDeep } from "../../base/json.ts";
 
 /** What is sent to the other side of a channel: one JSON text per frame. */
 export type ChildFrame = Readonly<Record<string, unknown>>;
@@ -22,7 +22,7 @@ const maxDepth = 500;
 
 /** Parses a frame that untrusted code may have written. Undefined: it is not a valid frame. */
 export function parseFrame(text: string): ChildFrame | undefined {
-  if (text.length > maxFrameLength || isTooDeep(text)) return undefined;
+  if (text.length > maxFrameLength || isTextNestedTooDeep(text, maxDepth)) return undefined;
   try {
     const frame: unknown = JSON.parse(text);
     return isRecord(frame) ? frame : undefined;
@@ -30,25 +30,6 @@ export function parseFrame(text: string): ChildFrame | undefined {
     // Not JSON: the caller reports the frame.
     return undefined;
   }
-}
-
-function isTooDeep(text: string): boolean {
-  // A shorter text cannot be deeper.
-  if (text.length < maxDepth) return false;
-  let depth = 0;
-  let isInString = false;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (isInString) {
-      if (code === 0x5c) index++;
-      else if (code === 0x22) isInString = false;
-    } else if (code === 0x22) isInString = true;
-    else if (code === 0x5b || code === 0x7b) {
-      depth++;
-      if (depth > maxDepth) return true;
-    } else if (code === 0x5d || code === 0x7d) depth--;
-  }
-  return false;
 }
 
 /** Splits a stream of bytes into lines. Calls `overflow` once, and nothing else afterwards, when a line is too long. */
