@@ -104,8 +104,8 @@ export function readControl(fields: Fields): ControlMessage | undefined {
 }
 
 function hasFields(fields: Fields, known: Readonly<Record<string, Readonly<Record<string, string>>>>): boolean {
-  const type = String(fields["type"]);
-  if (!Object.hasOwn(known, type)) return false;
+  const { type } = fields;
+  if (typeof type !== "string" || !Object.hasOwn(known, type)) return false;
   return Object.entries(known[type] ?? {}).every(([name, kind]) =>
     kind === "object" ? isObject(fields[name]) : typeof fields[name] === kind,
   );

@@ -20,6 +20,11 @@ export const large = tool("large", () => "x".repeat(80 * 1024 * 1024));
 export const gigabyte = tool("gigabyte", () => { const block = Buffer.alloc(1 << 20, 120); for (let n = 0; n < 1_024; n++) writeAll(block); return new Promise(() => {}); }, { timeout: 120_000 });
 export const forges = tool("forges", () => { writeAll(Buffer.from('\\n{"kind":"result","id":4000000,"value":"forged"}\\n')); return new Promise(() => {}); });
 export const noise = tool("noise", () => { writeAll(Buffer.from("\\nnot a frame\\n")); return new Promise(() => {}); });
+const says = (frame: (id: number) => string) => () => { for (let id = 1; id < 9; id++) writeAll(Buffer.from(frame(id) + "\\n")); return new Promise(() => {}); };
+export const changes = tool("changes", says((id) => (id === 1 ? '{"kind":"changed","id":1,"listener":{"toString":1}}' : "noise")));
+export const works = tool("works", says((id) => (id === 1 ? '{"kind":"settled","id":1,"work":{"toString":1}}' : "noise")));
+export const kinds = tool("kinds", says((id) => '{"kind":{"toString":1},"id":' + id + '}'));
+export const moves = tool("moves", says((id) => '{"kind":"error","id":' + id + ',"error":{"message":"moved","code":"MODULE_THREW","position":{"line":{"toString":1},"column":[]}}}'));
 export const settles = tool("settles", () => { const line = Buffer.from('{"kind":"settled","id":1,"work":77}\\n'.repeat(1_000)); for (let n = 0; n < 200; n++) writeAll(line); return new Promise(() => {}); });
 export const forks = tool("forks", () => { for (let n = 0; n < 200; n++) spawn("sleep", ["98765"], { detached: true, stdio: "ignore" }).unref(); for (;;); }, { timeout: 3_000 });
 function writeAll(bytes: Buffer) { for (let at = 0; at < bytes.length; ) try { at += writeSync(1, bytes, at); } catch (error: any) { if (error.code !== "EAGAIN") throw error; } }
@@ -53,6 +58,11 @@ describe.skipIf(!hasSystemSandbox)("a process of a skill", () => {
     ["gigabyte", /it sent a message that is too long/],
     ["forges", /does not belong to any call/],
     ["noise", /does not belong to any call/],
+    // Objects that cannot be converted to texts or numbers.
+    ["changes", /does not belong to any call/],
+    ["works", /does not belong to any call/],
+    ["kinds", /a message of an unknown form/],
+    ["moves", /moved/],
     ["settles", /too many messages for calls that have ended/],
   ])("that %s ends alone, with the reason, and the next call runs", { timeout: patience(120_000) }, async (name, reason) => {
     const { host, text } = await openHostile();

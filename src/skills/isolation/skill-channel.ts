@@ -135,11 +135,14 @@ export class SkillChannel {
       return;
     }
     if (frame["kind"] === "changed") {
-      this.#listener.changed(Number(frame["listener"]));
+      const { listener } = frame;
+      if (typeof listener === "number") this.#listener.changed(listener);
+      else this.#strayed();
       return;
     }
     if (frame["kind"] === "settled") {
-      const settle = this.#background.get(workKey(id, frame["work"]));
+      const { work } = frame;
+      const settle = typeof work === "number" ? this.#background.get(workKey(id, work)) : undefined;
       if (settle === undefined) this.#strayed();
       else settle();
       return;
@@ -173,14 +176,14 @@ export class SkillChannel {
     else if (context === undefined) void this.kill("it sent a message that only a call may send");
     else {
       try {
-        this.#message(String(kind), frame, context);
+        this.#message(kind, frame, context);
       } catch (error) {
         this.#answer(id, frame["ask"], { error: errorMessage(error) });
       }
     }
   }
 
-  #message(kind: string, frame: ChildFrame, context: ToolContext): void {
+  #message(kind: unknown, frame: ChildFrame, context: ToolContext): void {
     const { id, ask } = frame;
     if (kind === "progress" && isRecord(frame["update"])) {
       context.progress(frame["update"]);
@@ -248,7 +251,7 @@ export class ChildEnded extends Error {
   override readonly name = "ChildEnded";
 }
 
-function workKey(id: unknown, work: unknown): string {
+function workKey(id: unknown, work: number): string {
   return `${id}/${work}`;
 }
 
@@ -276,7 +279,7 @@ function optionsOf(value: unknown): { readonly key?: string } {
 function toRemoteError(value: unknown): Error {
   const { name, message, stack, code, file, position, files } = isRecord(value) ? value : {};
   const text = typeof message === "string" ? message.slice(0, 10_000) : "The code of this skill failed without a message.";
-  const at = isRecord(position) ? { line: Number(position["line"]) || 1, column: Number(position["column"]) || 1 } : undefined;
+  const at = isRecord(position) ? { line: placeOf(position["line"]), column: placeOf(position["column"]) } : undefined;
   const error =
     typeof code === "string" && moduleCodes.has(code)
       ? new ModuleError(code as "MODULE_THREW", text, {
@@ -288,6 +291,11 @@ function toRemoteError(value: unknown): Error {
   if (!(error instanceof ModuleError) && typeof name === "string") error.name = name.slice(0, 100);
   if (typeof stack === "string") error.stack = stack.slice(0, 20_000);
   return error;
+}
+
+/** A line or column. Not by `Number`, which throws for an object whose `toString` is not a function. */
+function placeOf(value: unknown): number {
+  return typeof value === "number" && value > 0 ? value : 1;
 }
 
 const moduleCodes = new Set([
