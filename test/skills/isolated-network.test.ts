@@ -1,16 +1,21 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import { createSecureServer } from "node:http2";
 import { type AddressInfo, createServer as createTcp } from "node:net";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { patience } from "../slowness.ts";
+import { certificate, der, extension, makeKeyPair, sequence } from "../trust/provenance/der.ts";
 import { hasSystemSandbox, libraryUrl, openIsolated } from "./isolation-kit.ts";
-import { skillMd, tempFolder } from "./kit.ts";
+import { put, skillMd, tempFolder } from "./kit.ts";
 
 const tools = `import { defineTool } from "skillhost";
 import http from "node:http";
+import http2 from "node:http2";
+import https from "node:https";
 import net from "node:net";
+import tls, { connect as connectSecurely } from "node:tls";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 
@@ -34,13 +39,36 @@ export const ends = defineTool("ends", {
     return text(socket);
   },
 });
+const failing = (work: (args: any) => Promise<string>) => (args: any) => work(args).catch(failure);
+export const gets = defineTool("gets", { ...options, handler: failing(async ({ url }) => {
+  const [answer] = await once(https.get(url), "response");
+  return text(answer);
+}) });
+export const sessions = defineTool("sessions", { ...options, handler: failing(async ({ url }) => {
+  const session = http2.connect(url);
+  const failed = once(session, "error").then(([error]) => { throw error; });
+  const stream = session.request({ ":path": "/" });
+  const answer = await Promise.race([text(stream), failed]);
+  session.close();
+  return answer;
+}) });
+export const secures = defineTool("secures", { ...options, handler: failing(async ({ port }) => {
+  const names = [];
+  for (const connect of [tls.connect, connectSecurely]) {
+    const socket = connect({ port, host: "localhost", ALPNProtocols: ["http/1.1"] });
+    await once(socket, "secureConnect");
+    names.push(socket.authorized + " " + socket.getPeerCertificate().subject.CN + " " + socket.alpnProtocol);
+    socket.destroy();
+  }
+  return names.join(", ");
+}) });
 export const refused = defineTool("refused", { ...options, handler: ({ port }: any) => once(net.connect({ port, host: "localhost" }), "connect").then(() => "connected", (error) => error.code) });
 `;
 
-async function openHost(hosts: readonly string[]) {
+async function openHost(hosts: readonly string[], more: object = {}) {
   const root = tempFolder({
     "s/SKILL.md": skillMd("s"),
-    "s/skill.json": JSON.stringify({ name: "s", version: "1.0.0", description: "Connects.", permissions: { hosts } }),
+    "s/skill.json": JSON.stringify({ name: "s", version: "1.0.0", description: "Connects.", permissions: { hosts, ...more } }),
     "s/tools/all.ts": tools,
   });
   const { host, text } = await openIsolated(root, { isolation: "process" });
@@ -95,6 +123,55 @@ test.skipIf(!hasSystemSandbox)(
   },
 );
 
+/** A server of HTTP/2 and HTTPS for localhost, and the file of the certificate that those who trust it need. */
+async function startSecure(): Promise<{ readonly port: number; readonly certificate: string }> {
+  const key = makeKeyPair();
+  const extensions = [
+    extension("2.5.29.19", sequence(der(0x01, Buffer.from([255])))),
+    extension("2.5.29.17", sequence(der(0x82, Buffer.from("localhost")))),
+  ];
+  const span = { from: new Date(Date.now() - 3_600_000), to: new Date(Date.now() + 3_600_000) };
+  const bytes = certificate({ subject: "here", key, issuer: { name: "here", key }, ...span, extensions });
+  const cert = `-----BEGIN CERTIFICATE-----\n${bytes.toString("base64").replace(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`;
+  const file = join(tempFolder(), "here.pem");
+  put(file, cert);
+  const options = { key: key.privateKey.export({ type: "pkcs8", format: "pem" }), cert, allowHTTP1: true };
+  const server = createSecureServer(options, (request, answer) =>
+    answer.end(`HTTP/${request.httpVersion} for ${request.headers[":authority"] ?? request.headers.host}`),
+  );
+  const sockets = new Set<{ destroy(): void }>();
+  server.on("secureConnection", (socket) => void sockets.add(socket));
+  // A client that does not trust the certificate ends the connection.
+  server.on("tlsClientError", () => {});
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done));
+  onTestFinished(() => void server.close());
+  return { port: (server.address() as AddressInfo).port, certificate: file };
+}
+
+test.skipIf(!hasSystemSandbox)(
+  "isolated code verifies the certificates of declared hosts by itself, and trusts those that it declares to read",
+  { timeout: patience(60_000) },
+  async () => {
+    const { port, certificate: file } = await startSecure();
+    const url = `https://localhost:${port}/`;
+    vi.stubEnv("NODE_EXTRA_CA_CERTS", file);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { call } = await openHost(["localhost"], { env: ["NODE_EXTRA_CA_CERTS"], read: [file] });
+    expect(await call("fetches", { url })).toBe(`HTTP/1.1 for localhost:${port}`);
+    expect(await call("gets", { url })).toBe(`HTTP/1.1 for localhost:${port}`);
+    expect(await call("sessions", { url })).toBe(`HTTP/2.0 for localhost:${port}`);
+    expect(await call("secures", { port })).toBe("true here http/1.1, true here http/1.1");
+    const other = `https://127.0.0.1:${port}/`;
+    for (const tool of ["fetches", "gets", "sessions"]) expect(await call(tool, { url: other })).toContain("does not declare the host");
+    const { call: untrusting } = await openHost(["localhost"]);
+    for (const tool of ["fetches", "gets", "sessions", "secures"])
+      expect(await untrusting(tool, { url, port }), tool).toMatch(/^failed: .*(?:self-signed|unable to verify)/);
+  },
+);
+
 test.skipIf(!hasSystemSandbox)(
   "a host that does not answer is reported as it would be without isolation",
   { timeout: patience(60_000) },
@@ -126,6 +203,6 @@ test.skipIf(!hasSystemSandbox)("a program that ends without closing its host lea
       process.exit();`;
   const env = { ...process.env, TMPDIR: temporary };
   const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env });
-  expect(stdout).toBe("4 1\n");
+  expect(stdout).toBe("7 1\n");
   expect(readdirSync(temporary)).toEqual([]);
 });
