@@ -7,9 +7,9 @@ import os, { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { findSandbox, type Sandbox } from "../../src/io/process/enclose-process.ts";
-import { openEnclosed } from "../../src/skills/isolation/child-transport.ts";
+import type * as ChildTransports from "../../src/skills/isolation/child-transport.ts";
 import { SkillChannel } from "../../src/skills/isolation/skill-channel.ts";
-import { limitsOf } from "../../src/skills/isolation/skill-limits.ts";
+import type * as SkillLimits from "../../src/skills/isolation/skill-limits.ts";
 import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
 import { attemptModule, attempts, type Targets } from "./escape-attempts.ts";
@@ -17,6 +17,10 @@ import { hasSystemSandbox, openIsolated } from "./isolation-kit.ts";
 import { skillMd, tempFolder } from "./kit.ts";
 
 const built = buildPackage().folder;
+// As built: a child runs the program of the package that starts it.
+const isolation = join(built, "dist/skills/isolation");
+const { openEnclosed } = (await import(/* @vite-ignore */ join(isolation, "child-transport.js"))) as typeof ChildTransports;
+const { limitsOf } = (await import(/* @vite-ignore */ join(isolation, "skill-limits.js"))) as typeof SkillLimits;
 const sandbox = await findSandbox();
 
 type Tier = "off" | "worker" | "node" | "process";
