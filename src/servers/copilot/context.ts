@@ -6,6 +6,7 @@ import type { CopilotServerOptions } from "./copilot-options.ts";
 import type { PluginLibrary } from "./plugins/plugin-library.ts";
 import type { CopilotSession, CopilotSessionObserver } from "./sessions/copilot-session.ts";
 import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
+import type { TelemetryFile } from "./telemetry/telemetry-file.ts";
 
 /** The part of the server that the protocol's methods use. As an interface, since the server imports the methods. */
 export interface ServerContext extends CopilotSessionObserver {
@@ -36,6 +37,8 @@ export interface ServerContext extends CopilotSessionObserver {
   mcpConfig(): Promise<McpConfigFile>;
   /** The plugins that the user installed through a client. @throws HostError `PLUGIN_LIBRARY`. */
   pluginLibrary(): Promise<PluginLibrary>;
+  /** Where spans of sessions are exported. Undefined: nowhere. */
+  telemetry(): Promise<TelemetryFile | undefined>;
   /** Notifies every client that a session was created, updated or deleted. */
   notifyLifecycle(type: "session.created" | "session.updated" | "session.deleted", sessionId: string, session?: CopilotSession): void;
   /** Ends a session for all of its clients. */

@@ -12,11 +12,14 @@ import { answerRequest } from "./methods/dispatch.ts";
 import type { PluginLibrary } from "./plugins/plugin-library.ts";
 import type { CopilotSession } from "./sessions/copilot-session.ts";
 import type { McpConfigFile } from "./sessions/mcp-config-file.ts";
+import type { TelemetryFile } from "./telemetry/telemetry-file.ts";
 
 /** A tool that ignores cancellation may never return. */
 const endingMs = 2_000;
 /** Milliseconds between two notifications about updated sessions. */
 const notifyPauseMs = 50;
+/** Without these, nothing of telemetry is loaded. */
+const telemetryVariables = ["COPILOT_OTEL_ENABLED", "COPILOT_OTEL_FILE_EXPORTER_PATH", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /**
  * The runtime that clients of the Copilot SDK connect to. All of them share one host. Sessions belong to the server, so they
@@ -32,6 +35,7 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
   builtinPlugins: readonly string[] = [];
   #mcpConfig: McpConfigFile | undefined;
   #pluginLibrary: PluginLibrary | undefined;
+  #telemetry: Promise<TelemetryFile | undefined> | undefined;
   /** Settles when a client has requested the shutdown. */
   readonly shutdown: Promise<void>;
   #requestShutdown: () => void = () => {};
@@ -105,6 +109,18 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     const { pluginLibraryDirectory: directory, pluginDataDirectory: dataDirectory } = this.options;
     this.#pluginLibrary ??= new Library({ directory, dataDirectory, log: this.log });
     return this.#pluginLibrary;
+  }
+
+  telemetry(): Promise<TelemetryFile | undefined> {
+    const { environment } = this.options;
+    const isNamed = telemetryVariables.some((name) => Boolean(environment[name]));
+    this.#telemetry ??= isNamed ? this.#openTelemetry() : Promise.resolve(undefined);
+    return this.#telemetry;
+  }
+
+  async #openTelemetry(): Promise<TelemetryFile | undefined> {
+    const { openTelemetryFile } = await import("./telemetry/telemetry-file.ts");
+    return openTelemetryFile(this.options.environment, this.log);
   }
 
   get openedHost(): Promise<Host> | undefined {
@@ -190,6 +206,7 @@ export class CopilotServer implements ServerContext, AsyncDisposable {
     this.timers[Symbol.dispose]();
     for (const client of this.clients) client.wire.close();
     await Promise.all([...this.sessions.values()].map((session) => this.end(session)));
+    await (await this.#telemetry?.catch(() => undefined))?.close();
     await (await this.#host?.catch(() => undefined))?.close();
     this.#requestShutdown();
   }

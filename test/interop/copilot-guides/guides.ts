@@ -63,6 +63,7 @@ export const guides: readonly Guide[] = [
     ],
   },
   { name: "streaming", replies: [{ reasoning: "They want a story.", content: "Once upon a time there was a parser." }] },
+  { name: "telemetry", replies: [calling("echo", { value: "marker" }, "call-1"), "Done."] },
   { name: "persistence", replies: ["I will.", "Hello.", "It was 42.", "84."] },
   { name: "system-message", replies: ["An assistant.", "An assistant again.", "An analyst.", "A helper."] },
   {

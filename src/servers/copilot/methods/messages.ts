@@ -16,7 +16,10 @@ export const messages: MethodFamily = {
     if (command !== undefined) return { messageId: await runCommand(session, command) };
     await chooseModel(call.server, session.session);
     await chooseMode(call, session);
-    return { messageId: await session.session.send(toMessage(call.params)) };
+    // Not awaited, so that the message's place in a trace is known before it is taken.
+    const messageId = session.session.conversation.insert(toMessage(call.params), Number.POSITIVE_INFINITY);
+    session.spans?.placeAt(call.params.get("traceparent"), call.params.get("tracestate"), messageId);
+    return { messageId };
   },
   async "session.sendMessages"(call) {
     const { server, params } = call;

@@ -18,6 +18,7 @@ import type { ClientPlugins } from "../clients/client-plugins.ts";
 import { ClientTasks } from "../clients/client-tasks.ts";
 import type { SessionExtensions } from "../extensions/session-extensions.ts";
 import { SessionProviders } from "../request/session-providers.ts";
+import type { SessionSpans } from "../telemetry/session-spans.ts";
 import { DerivedEvents, describeSkill, EventTranslator, isDroppable, isStreaming, translateAll } from "./copilot-events.ts";
 
 interface Joining {
@@ -69,6 +70,8 @@ export class CopilotSession {
   readonly clientTasks: ClientTasks;
   /** The session's files at its client. Undefined: they are on this machine. */
   files: ClientFiles | undefined;
+  /** Undefined: no OpenTelemetry is exported. */
+  spans: SessionSpans | undefined;
   /** The last client, which has disconnected without leaving. Its pending requests wait for the next client. */
   #absent: JoinedClient | undefined;
   readonly derivedEvents: DerivedEvents;
@@ -271,6 +274,7 @@ export class CopilotSession {
     // The file system of a client may never answer.
     await this.caughtUp();
     this.#sink[Symbol.dispose]();
+    this.spans?.close();
     this.derivedEvents[Symbol.dispose]();
     this.#following[Symbol.dispose]();
     this.#errors?.[Symbol.dispose]();
@@ -341,9 +345,15 @@ export class CopilotSession {
     return events.filter((event) => last.get(event.type) === event || open.has(String(event.data["requestId"])));
   }
 
+  /** Hands an event to the spans, which may add the call's place in the trace. */
+  #trace(event: RecordedEvent | undefined): RecordedEvent | undefined {
+    const added = event && this.spans?.hear(event);
+    return added === undefined ? event : { ...event!, data: { ...event!.data, ...added } };
+  }
+
   #forward(original: RecordedEvent): void {
     this.touch();
-    const event = this.#events.translate(original);
+    const event = this.#trace(this.#events.translate(original));
     if (original.type === "user.message") this.isBusy = true;
     if (original.type === "session.idle") {
       this.isBusy = false;

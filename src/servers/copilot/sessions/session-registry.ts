@@ -40,6 +40,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   const copilotSession = new CopilotSession(session, server, plugins);
   copilotSession.files = files;
   copilotSession.providers.keep(params, client);
+  await traceSession(server, copilotSession, params);
   server.sessions.set(sessionId, copilotSession);
   try {
     copilotSession.join(client, capabilities, { past: "all" });
@@ -59,6 +60,15 @@ export async function createCopilotSession(server: ServerContext, client: Client
   followJoin(server, copilotSession, client, params);
   await leaveIfGone(server, copilotSession, client);
   return copilotSession;
+}
+
+/** Exports spans of a session, if the environment asks for that, at the place in a trace that its client names. */
+async function traceSession(server: ServerContext, session: CopilotSession, params: Params): Promise<void> {
+  const file = await server.telemetry();
+  if (file === undefined) return;
+  const { createSessionSpans } = await import("../telemetry/session-spans.ts");
+  session.spans ??= createSessionSpans(file, session.session, server.options.environment);
+  session.spans.placeAt(params.get("traceparent"), params.get("tracestate"));
 }
 
 /** What the project's folder adds to a session whose client asks for it. The session itself refuses a wrong folder. */
@@ -112,6 +122,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
   copilotSession.plugins = plugins;
   copilotSession.providers.keep(params, client);
+  await traceSession(server, copilotSession, params);
   server.sessions.set(sessionId, copilotSession);
   try {
     const past = params.flag("disableResume") ? noPast : resumed;
