@@ -107,7 +107,7 @@ function declarationOf({ file, name }) {
     const before = comments
       .filter(({ type, end }) => type === "Block" && end <= node.start && source.slice(end, node.start).trim() === "")
       .at(-1);
-    return before !== undefined && before.value.startsWith("*") ? toText(before.value) : "";
+    return before?.value.startsWith("*") ? toText(before.value) : "";
   });
   const text = nodes.map((node) => source.slice(node.start, node.end).replace(/^export (?:declare )?/, "")).join("\n");
   return { doc: docs.find((doc) => doc !== "") ?? "", text: text.replaceAll("\r\n", "\n") };

@@ -5,6 +5,7 @@ import type { Drift } from "../packages/compare-locks.ts";
 import type { Preview, PreviewedPackage, PreviewedSkill } from "../packages/preview.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { ServerInfo, ServerStatus } from "../session/mcp/server-connections.ts";
+import { type Isolation, tierFor } from "../skills/isolation/isolation-policy.ts";
 import type { Protection } from "../skills/isolation/protection.ts";
 import { discoverRoot, findDeeperSkills, fixedPart } from "../skills/store/skill-roots.ts";
 import type { CommandServers } from "./configured-servers.ts";
@@ -69,6 +70,10 @@ export function describeSkill(skill: PreviewedSkill, { style }: Output, cut: Cut
     ...(Object.keys(requires).length > 0 ? [`    ${style.dim("requires the skills")} ${visibleLine(pairs(requires))}`] : []),
     ...(Object.keys(engines).length > 0 ? [`    ${style.dim("requires")} ${visibleLine(pairs(engines))}`] : []),
   ];
+}
+
+export function hasTools({ tools = {} }: PreviewedSkill): boolean {
+  return Object.keys(tools).length > 0;
 }
 
 /** Describes a difference from the lock file. */
@@ -210,6 +215,18 @@ export async function isolationLines({ isolation }: Pick<SkillInfo, "isolation">
   if (isolation === "worker") return ["runs in a worker thread, which limits nothing that it reaches"];
   const { findProtection } = await import("../skills/isolation/protection.ts");
   return [`runs in a process, whose limits are ${protectionText(await findProtection())}`];
+}
+
+/** Where code of packages runs, for the consent to install one. */
+export async function packageIsolationLine(isolation: Isolation): Promise<string> {
+  const tier = tierFor(isolation, "package");
+  if (tier === "off") return "Code of these skills runs in the process of the host, with all your rights.";
+  if (tier === "worker") return "Code of these skills runs in a worker thread, which limits nothing that it reaches.";
+  const { findProtection } = await import("../skills/isolation/protection.ts");
+  const protection = await findProtection();
+  if (tier === "strict" && protection.state !== "enforced")
+    return `Code of these skills does not run on this machine: its limits are ${protectionText(protection)}.`;
+  return `Code of these skills runs in a process, whose limits are ${protectionText(protection)}.`;
 }
 
 /** `enforced (bubblewrap 0.8.0)`. */

@@ -5,6 +5,7 @@ import type { Host } from "../host/host.ts";
 import { type HostOptions, userSessions } from "../host/host-options.ts";
 import { isUnsettled } from "../packages/commit.ts";
 import { isBundledSpecifier, workspacePlugin } from "../plugin-host/bundled.ts";
+import { defaultIsolation, type Isolation } from "../skills/isolation/isolation-policy.ts";
 import { type CommandContext, type ConfiguredOptions, countsAsNamed } from "./command-context.ts";
 import { readConfiguredServers, toHostServers } from "./configured-servers.ts";
 import { runnableFolders, withheldCode } from "./project-consent.ts";
@@ -76,6 +77,11 @@ export function directoriesForNew(context: CommandContext): readonly string[] {
   const all = skillDirectories(context);
   const { foundSkills } = context.config;
   return foundSkills === undefined ? all : [...new Set([...(foundSkills.own ?? ["./skills"]), ...all])];
+}
+
+/** Where the code of skills runs. */
+export function isolationOf({ options, config }: CommandContext): Isolation {
+  return options.isolation ?? config.isolation ?? defaultIsolation;
 }
 
 export function toHostOptions(context: CommandContext, directories: readonly string[], watch: boolean): HostOptions {

@@ -63,7 +63,7 @@ export function createProgram(choose: Choose): Command {
     .option("--json", "print only JSON to stdout")
     .option("--quiet", "print only the answer and errors")
     .option("--no-color", "print without colours")
-    .addOption(new Option("--isolation <tier>", "where code of skills runs (default: off)").choices(isolationWords))
+    .addOption(new Option("--isolation <tier>", "where code of skills runs (default: auto)").choices(isolationWords))
     .addOption(new Option("--log-level <level>", "log level (default: error)").choices(logLevels))
     .option("--log-file <file>", "append the log to a file (default: stderr)")
     // start.ts handles --headless before this module is loaded.

@@ -24,7 +24,7 @@ import { readServerMap } from "../session/agents/agent-profiles.ts";
 import type { ServerPolicy } from "../session/mcp/server-connections.ts";
 import { readServers, type ServersRead } from "../session/mcp/session-server-options.ts";
 import type { SessionStore } from "../session/session-store.ts";
-import { type Isolation, readIsolation } from "../skills/isolation/isolation-policy.ts";
+import { defaultIsolation, type Isolation, readIsolation } from "../skills/isolation/isolation-policy.ts";
 import type { ConflictPolicy, ConflictRules } from "../skills/resolve-overrides.ts";
 import { findProject, packagePlaces, packagesRoot } from "../skills/store/package-skills.ts";
 import { fixedPart, resolveRoot } from "../skills/store/skill-roots.ts";
@@ -122,8 +122,9 @@ export interface HostOptions {
    * Where the TypeScript and JavaScript of skills runs. `worker`: in a worker thread for each skill, where an endless loop ends with its call
    * and not with the host; this does not restrict what the code does. `process`: in a process for each skill, which reaches only what the
    * skill declares in `permissions`, as far as this machine enforces that. `strict`: the same, and skills are refused where the operating
-   * system does not enforce it. `{ package: "strict" }`: by the origin of a skill. `auto`: `strict` for skills of packages, and for
-   * copied ones. Isolated skills have no `services` and no `sharedModules`. Default: `off`, in this process.
+   * system does not enforce it. `{ package: "strict" }`: by the origin of a skill, `off` for the others. `auto`: `process` for skills of
+   * packages, and for those that were copied from Git repositories and websites, `off` for others. Isolated skills have no `services` and no
+   * `sharedModules`. Default: `auto`.
    */
   readonly isolation?: Isolation | undefined;
   /** Whether `process.exit` in a loading module stops only that module. Default: false; the command line enables it. */
@@ -232,7 +233,7 @@ export function resolveHostOptions(options: HostOptions): ResolvedHostOptions {
     folderTrust: resolveFolders(given, workingDirectory),
     namesPlugins: given.trust?.folders === undefined,
     approvalsDirectory: resolve(workingDirectory, given.approvalsDirectory ?? join(homeFolder(), "approvals")),
-    isolation: given.isolation ?? "off",
+    isolation: given.isolation ?? defaultIsolation,
     guardExit: given.guardExit ?? false,
     caches: given.cache ?? true,
     services: given.services,

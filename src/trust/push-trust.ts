@@ -1,9 +1,7 @@
 import { hash, verify } from "node:crypto";
-import { canonicalJson } from "../base/canonical-json.ts";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { Emitter } from "../base/emitter.ts";
 import { toError } from "../base/errors.ts";
-import { isRecord } from "../base/json.ts";
 import type { Approval, ApprovalScope, ApprovalStore } from "./approvals.ts";
 import { diffToApprove } from "./pins/definition-diff.ts";
 import { named, type VerifiedSignatures } from "./skill-signature.ts";

@@ -24,7 +24,7 @@ test("--help lists the commands", async () => {
       --json                 print only JSON to stdout
       --quiet                print only the answer and errors
       --no-color             print without colours
-      --isolation <tier>     where code of skills runs (default: off) (choices:
+      --isolation <tier>     where code of skills runs (default: auto) (choices:
                              "auto", "off", "worker", "process", "strict")
       --log-level <level>    log level (default: error) (choices: "error",
                              "warning", "info", "debug")
@@ -156,7 +156,7 @@ test("the help of a command shows its usage and the global options", async () =>
       --json               print only JSON to stdout
       --quiet              print only the answer and errors
       --no-color           print without colours
-      --isolation <tier>   where code of skills runs (default: off) (choices:
+      --isolation <tier>   where code of skills runs (default: auto) (choices:
                            "auto", "off", "worker", "process", "strict")
       --log-level <level>  log level (default: error) (choices: "error", "warning",
                            "info", "debug")

@@ -132,7 +132,7 @@ describe("a permanent approval of a skill's tool", () => {
         "node_modules/@a/fmt/package.json": JSON.stringify({ name: "@a/fmt", version }),
       });
       putAll(join(root, "node_modules/@a/fmt"), skillFiles("packaged"));
-      return { skillDirectories: [join(root, "node_modules/@a")] };
+      return { skillDirectories: [join(root, "node_modules/@a")], isolation: "off" };
     };
     await call(home, "deploy", forEver, install("1.0.0", "sha512-aaaa"));
     expect(await call(home, "deploy", "reject", install("1.0.0", "sha512-aaaa"))).toMatchObject(unasked);

@@ -12,6 +12,7 @@ test("a package is shown, installed, locked, verified and taken away again, and 
   expect(added.stdout).toContain("tool lint");
   expect(added.stdout).toContain("description: Checks a file.");
   expect(added.stdout).toContain("has install scripts, which are not run");
+  expect(added.stdout).toMatch(/^Code of these skills runs in a process, whose limits are (?:partly |not )?enforced \(/m);
   expect(added.stdout).toContain("Installed linter@1.0.0.");
   expect(existsSync(place.at("project/node_modules/linter/ran-a-script"))).toBe(false);
   expect(installed()).toEqual(["linter"]);

@@ -24,6 +24,7 @@ describe.skipIf(noGit !== undefined)(`skills of Git repositories ${noGit ?? ""}`
     expect(added).toMatchObject({ code: 0 });
     expect(added.stdout).toContain(`  commit ${repository.head}\n`);
     expect(added.stdout).toContain("skill greeter — Greets people by name.");
+    expect(added.stdout).toMatch(/^Code of these skills runs in a process, whose limits are (?:partly |not )?enforced \(/m);
     expect(added.stdout).toContain("tool hello");
     expect(added.stdout).toContain("to skills/greeter  2 files");
     expect(added.stdout).toContain("Added skills/greeter.");

@@ -46,7 +46,7 @@ async function open(
   if (signedBy) await resign(folder, signedBy, { skill: "s", version: undefined });
   const { trusted = signedBy } = options;
   const trust = trusted && { trust: { keys: [trusted.text], policy: "warn" as const } };
-  const kit = await openKit([folder], { watch: false, ...trust });
+  const kit = await openKit([folder], { watch: false, isolation: "off", ...trust });
   const asked: PermissionAsk[] = [];
   const onPermissionRequest: SessionOptions["onPermissionRequest"] = (data) => {
     asked.push(data);

@@ -132,14 +132,20 @@ describe("the tier of a skill", () => {
   test("depends on its origin", { timeout: patience(60_000) }, async () => {
     const root = tempFolder({ "package-lock.json": '{ "packages": { "node_modules/s": { "version": "1.0.0" } } }' });
     putAll(join(root, "node_modules/s"), skill(undefined));
-    const asPackage = await openIsolated(join(root, "node_modules"), { isolation: "auto" });
-    expect(asPackage.host.skills[0]).toMatchObject({ isolation: "strict" });
-    expect(codes(asPackage.host).filter((code) => code !== "TOOL_ALWAYS_ASKED")).toEqual(
-      hasSystemSandbox ? [] : ["ISOLATION_NOT_ENFORCED"],
-    );
+    const asPackage = await openIsolated(join(root, "node_modules"), {});
+    expect(asPackage.host.skills[0]).toMatchObject({ isolation: "process" });
+    expect(codes(asPackage.host).filter((code) => code !== "TOOL_ALWAYS_ASKED")).toEqual(hasSystemSandbox ? [] : ["ISOLATION_PARTLY"]);
+    // The calling process has this file, and the skill does not declare it.
+    put(join(root, "other.txt"), "other");
+    const reads = async ({ host }: { readonly host: Skillhost.Host }): Promise<string> =>
+      (await host.callTool("reads", { path: join(root, "other.txt") }, { onPermissionRequest: () => ({ kind: "approve-once" }) })).text;
+    expect(await reads(asPackage)).toMatch(/^failed: (?:ENOENT|ERR_ACCESS_DENIED)$/);
+    const unlimited = await openIsolated(join(root, "node_modules"), { isolation: { package: "off" } });
+    expect(unlimited.host.skills[0]).not.toHaveProperty("isolation");
+    expect(await reads(unlimited)).toBe("other");
     const own = tempFolder();
     putAll(join(own, "s"), skill(undefined));
-    expect((await openIsolated(own, { isolation: "auto" })).host.skills[0]).not.toHaveProperty("isolation");
+    expect((await openIsolated(own, {})).host.skills[0]).not.toHaveProperty("isolation");
     expect((await openIsolated(own, { isolation: { project: "worker" } })).host.skills[0]).toMatchObject({ isolation: "worker" });
   });
 
@@ -162,7 +168,7 @@ describe("the tier of a skill", () => {
       });
       const { host } = await openIsolated(join(root, "skills"), { isolation: "auto" });
       const tiers = Object.fromEntries(host.skills.map(({ name, isolation }) => [name, isolation]));
-      expect(tiers).toEqual({ s: "strict", own: undefined });
+      expect(tiers).toEqual({ s: "process", own: undefined });
       const named = await openIsolated(join(root, "skills"), { isolation: { package: "worker" } });
       expect(named.host.skills.find(({ name }) => name === "s")).toMatchObject({ isolation: "worker" });
     },

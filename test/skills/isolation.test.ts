@@ -26,6 +26,7 @@ export const where = defineTool("where", {
   ...simple,
   handler: (_args, { workingDirectory, sessionId, toolName, context }) => ({ workingDirectory, toolName, context, hasSession: sessionId !== "" }),
 });
+export const service = defineTool("service", { ...simple, handler: (_args, { services }) => String((services as any).db) });
 export const count = defineTool("count", { ...simple, handler: () => ++calls });
 export const nothing = defineTool("nothing", { ...simple, handler: () => undefined });
 export const large = defineTool("large", { ...simple, handler: () => "x".repeat(3_000_000) });
@@ -102,8 +103,8 @@ function files(): Record<string, string> {
 
 type Tier = Skillhost.IsolationTier;
 
-async function openHost(isolation: Tier, root = tempFolder(files())) {
-  const { host } = await openIsolated(root, { isolation });
+async function openHost(isolation: Tier, root = tempFolder(files()), options: Skillhost.HostOptions = {}) {
+  const { host } = await openIsolated(root, { ...options, isolation });
   return { host, root, call: (name: string, args: object = {}) => host.callTool(name, args) };
 }
 
@@ -136,6 +137,16 @@ describe.each(["off", "worker", "process"] as const)("a skill whose isolation is
       const { ok, text, error } = await call("nests", { n });
       expect([ok, text, error]).toEqual([false, expect.stringContaining("in JSON"), expect.stringContaining("more than 1000 levels")]);
     }
+  });
+
+  test("has the application's services in the process of the host, and an error that names them elsewhere", {
+    timeout: patience(60_000),
+  }, async () => {
+    expect((await (await openHost(tier)).call("service")).text).toBe("undefined");
+    const { call } = await openHost(tier, undefined, { services: { db: "the database" } as Skillhost.HostServices });
+    const { text, error } = await call("service");
+    if (tier === "off") expect(text).toBe("the database");
+    else expect(error).toMatch(/isolated, so it does not have the application's service "db"/);
   });
 
   test("reports progress, calls other tools through the gates, asks, and describes its permission", {

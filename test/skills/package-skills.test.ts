@@ -141,7 +141,7 @@ const withTool = (version: string, answer: string): Files => ({
 test("a host serves skills of packages with the package's name, and the project's own skills take precedence", async () => {
   const folder = project({ kit: withTool("1.2.3", "package") });
   const own = tempFolder();
-  const kit = await openKit([own], { packageSkills: [folder] });
+  const kit = await openKit([own], { packageSkills: [folder], isolation: "off" });
   expect(await kit.says("say")).toBe("package");
   expect(kit.skill("kit")).toMatchObject({ state: "active", package: { name: "kit", version: "1.2.3" } });
   expect(kit.host.explain("kit").skills).toMatchObject([{ name: "kit", package: { name: "kit", version: "1.2.3" } }]);
@@ -161,7 +161,7 @@ test("without the option, packages provide nothing", async () => {
 
 test("skills of packages that are added or removed while the host runs are added and removed", async () => {
   const folder = project({});
-  const kit = await openKit([], { packageSkills: [folder] });
+  const kit = await openKit([], { packageSkills: [folder], isolation: "off" });
   const added = await kit.saved(() => {
     putAll(join(folder, "node_modules/kit"), withTool("1.0.0", "new"));
     put(join(folder, "package.json"), manifest("project", { dependencies: { kit: "1" }, skillhost: { packages: ["kit"] } }));
@@ -174,7 +174,7 @@ test("skills of packages that are added or removed while the host runs are added
 
 test("a new version that npm installs replaces the old one, which is served until then", async () => {
   const folder = project({ kit: withTool("1.0.0", "old") });
-  const kit = await openKit([], { packageSkills: [folder] });
+  const kit = await openKit([], { packageSkills: [folder], isolation: "off" });
   const at = join(folder, "node_modules/kit");
   const retired = join(folder, "node_modules/.kit-Ab12Cd34");
   // As npm does: the old version is moved aside, the new one is unpacked file by file, and the old one is deleted last.
@@ -197,7 +197,7 @@ test("edits in a linked package are reloaded", async () => {
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(source, join(folder, "node_modules/kit"));
   put(join(folder, "package.json"), manifest("project", { dependencies: { kit: `file:${source}` }, skillhost: { packages: ["kit"] } }));
-  const kit = await openKit([], { packageSkills: [folder] });
+  const kit = await openKit([], { packageSkills: [folder], isolation: "off" });
   expect(await kit.says("say")).toBe("one");
   await kit.saved(() => put(join(source, "skills/kit/tools/say.ts"), toolSource("say", '"two"')));
   expect(await kit.says("say")).toBe("two");

@@ -14,9 +14,9 @@ import { logApproval } from "../../trust/approval-log.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
-import { describePreview, named } from "../describe.ts";
+import { describePreview, hasTools, named, packageIsolationLine } from "../describe.ts";
 import { didYouMean } from "../did-you-mean.ts";
-import { recoveredText } from "../open-host.ts";
+import { isolationOf, recoveredText } from "../open-host.ts";
 import { withPackages } from "../package-context.ts";
 import { addBundled, isBundledName } from "../scaffold/copy-skill.ts";
 import { visibleLine } from "../terminal-style.ts";
@@ -71,6 +71,7 @@ export async function changeCommand(
         if (!out.isJson) {
           for (const line of shown.lines) out.line(line);
           for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
+          if (preview.packages.some(({ skills }) => skills.some(hasTools))) out.line(await packageIsolationLine(isolationOf(context)));
         }
         const whole = shown.isWhole ? undefined : () => describePreview(preview, out, { isCut: false }).lines;
         const question = { question: "Install it?", otherwise: "Review it, then run again with --yes to install it.", whole };

@@ -18,8 +18,9 @@ import { skillhostHome } from "../../trust/trust-policy.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { confirm } from "../confirm.ts";
+import { hasTools, packageIsolationLine } from "../describe.ts";
 import { describeSources } from "../describe-sources.ts";
-import { directoriesForNew } from "../open-host.ts";
+import { directoriesForNew, isolationOf } from "../open-host.ts";
 import { type PackageScopeOptions, withPackages } from "../package-context.ts";
 import { assertOwnPlace, planTrust, trustMade } from "../scaffold/write-scaffold.ts";
 import { visibleLine } from "../terminal-style.ts";
@@ -229,6 +230,8 @@ async function askAboutCopies(
   if (!out.isJson) {
     for (const line of shown.lines) out.line(line);
     for (const diagnostic of diagnostics) out.line(out.diagnostic(diagnostic));
+    if (preview.some(({ skills }) => skills.some(({ skill }) => hasTools(skill))))
+      out.line(await packageIsolationLine(isolationOf(context)));
   }
   const edited = preview.flatMap(({ skills }) => skills.filter(({ state, isEdited }) => state === "changed" && isEdited));
   if (yes && edited.length > 0) {

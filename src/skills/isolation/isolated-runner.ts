@@ -176,19 +176,18 @@ class IsolatedFile implements OffersChild {
 
   handler(index: number) {
     return async (args: unknown, invocation: ToolInvocation, context: ToolContext): Promise<unknown> => {
-      const { signal, ...plain } = invocation;
       await this.load();
-      const data = { key: this.#key, index, args, invocation: { ...plain, context: invocation.context } };
-      return this.#skill.request("call", data, { context, signal });
+      const data = { key: this.#key, index, args, invocation: plainInvocation(invocation) };
+      return this.#skill.request("call", data, { context, signal: invocation.signal });
     };
   }
 
   permission(index: number): NonNullable<ToolLike["permission"]> {
     return async (args: unknown, context: ToolContext) => {
-      const { signal, ...plain } = context.invocation;
+      const { invocation } = context;
       await this.load();
-      const data = { key: this.#key, index, args, invocation: { ...plain, context: context.invocation.context } };
-      const request = await this.#skill.request("permission", data, { context, signal });
+      const data = { key: this.#key, index, args, invocation: plainInvocation(invocation) };
+      const request = await this.#skill.request("permission", data, { context, signal: invocation.signal });
       if (request === null) return null;
       if (isRecord(request) && typeof request["kind"] === "string") return request as { kind: string };
       throw new TypeError("permission() must return an object with a kind, or null.");
@@ -213,6 +212,13 @@ class IsolatedFile implements OffersChild {
     if (this.#isLoading) await this.#skill.interrupt("a module did not finish loading");
     await this.#skill.release(this.#key);
   }
+}
+
+/** What a child gets of a call beside its arguments. The application's services stay in its process; the child gets their names, to say so. */
+function plainInvocation({ sessionId, toolCallId, toolName, workingDirectory, context, services, ...traced }: ToolInvocation): object {
+  const { signal: _signal, arguments: _arguments, ...trace } = traced;
+  const names = Object.keys(services);
+  return { sessionId, toolCallId, toolName, workingDirectory, context, ...trace, ...(names.length > 0 && { services: names }) };
 }
 
 interface LoadedInChild {

@@ -10,9 +10,11 @@ export type IsolationTier = "off" | "worker" | "process" | "strict";
 
 /**
  * A tier for all skills, or by their origin; skills of skillhost itself, and origins that are not named, are not isolated. `auto`:
- * `strict` for skills of packages, which here includes those that `skillhost add` copied from Git repositories and websites.
+ * `process` for skills of packages, which here includes those that `skillhost add` copied from Git repositories and websites.
  */
 export type Isolation = IsolationTier | "auto" | Readonly<Partial<Record<SkillScope, IsolationTier>>>;
+
+export const defaultIsolation: Isolation = "auto";
 
 const isolationTiers: readonly IsolationTier[] = ["off", "worker", "process", "strict"];
 
@@ -21,7 +23,7 @@ export const isolationWords: readonly ("auto" | IsolationTier)[] = ["auto", ...i
 
 /** The tier of skills from an origin. Undefined: a skill of skillhost itself. */
 export function tierFor(isolation: Isolation, scope: SkillScope | undefined): IsolationTier {
-  if (isolation === "auto") return scope === "package" ? "strict" : "off";
+  if (isolation === "auto") return scope === "package" ? "process" : "off";
   if (typeof isolation === "string") return isolation;
   return (scope && isolation[scope]) ?? "off";
 }

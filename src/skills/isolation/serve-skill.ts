@@ -6,6 +6,7 @@ import { ModuleError } from "../../io/module-loader/module-error.ts";
 import { mapStack } from "../../io/module-loader/source-positions.ts";
 import type { CheckedTree } from "../../io/read-bounded.ts";
 import { createScope, type OwnedScope } from "../../io/scope.ts";
+import type { HostServices } from "../../tools/host-services.ts";
 import type { FileChangeOptions, Tool, ToolContext, ToolInvocation, ToolResult } from "../../tools/tool.ts";
 import { normalizeResult, toCallResult } from "../../tools/tool-result.ts";
 import { CheckedFolder } from "../../trust/checked-folder.ts";
@@ -223,9 +224,10 @@ class SkillService {
         asks.set(number, { resolve: resolve as (value: unknown) => void, reject });
         this.#send({ ...frame, id, ask: number });
       });
-    const fields = isRecord(plain) ? plain : {};
+    const { services: names, ...fields } = isRecord(plain) ? plain : {};
+    const services = absentServices(names);
     return (args) => ({
-      invocation: { ...fields, arguments: args, signal: abort.signal, services: {} } as unknown as ToolInvocation,
+      invocation: { ...fields, arguments: args, signal: abort.signal, services } as unknown as ToolInvocation,
       ask: (what, data, options) => ask({ kind: "ask", what, data, options }),
       callTool: async (ref, given) => toCallResult(await ask({ kind: "callTool", ref, args: given })) as never,
       progress: (update) => this.#send({ kind: "progress", id, update }),
@@ -240,6 +242,22 @@ class SkillService {
     const settled = (): void => this.#send({ kind: "settled", id, work: number });
     Promise.resolve(work).then(settled, settled);
   }
+}
+
+/** A tool that needs a service of the application fails with the reason, instead of at an undefined value. */
+function absentServices(names: unknown): HostServices {
+  const services = {};
+  for (const name of Array.isArray(names) ? names : []) {
+    const get = (): never => {
+      const advice = `Choose the isolation "off" for it, or have the application offer what it needs as a tool.`;
+      throw new HostError(
+        "ISOLATION_SERVICE",
+        `This skill is isolated, so it does not have the application's service ${JSON.stringify(name)}. ${advice}`,
+      );
+    };
+    Object.defineProperty(services, String(name), { get, enumerable: false });
+  }
+  return services;
 }
 
 function plainOptions(options: FileChangeOptions | undefined): object | undefined {
