@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Host, Logger, PluginApi } from "skillhost";
 import type { FleetConnectionOptions } from "./fleet-connection.ts";
 import { isObject } from "./frames.ts";
 import { unpackSkill } from "./skill-archive.ts";
-import { type CatalogEntry, type HostedSkill, openSkillCatalog, type SkillCatalog, versionFor } from "./skill-catalog.ts";
+import { type CatalogEntry, type HeardEntry, type HostedSkill, openSkillCatalog, type SkillCatalog, versionFor } from "./skill-catalog.ts";
 
 /**
  * Options of a host that follows the catalog of a fleet.
@@ -76,6 +77,7 @@ class Follower implements FollowedSkills {
   /** The entries whose version does not run, to be tried again. */
   readonly #open = new Map<string, CatalogEntry>();
   #queue: Promise<void> = Promise.resolve();
+  #removing: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   /** Why the servers do not take reports of this host. */
   #unreported: string | undefined;
@@ -103,20 +105,21 @@ class Follower implements FollowedSkills {
   }
 
   /** One after another: each is a reload of its own. */
-  apply(entry: CatalogEntry): Promise<void> {
-    this.#queue = this.#queue.then(() => this.#apply(entry));
+  apply(entry: CatalogEntry, inline?: HeardEntry["inline"]): Promise<void> {
+    this.#queue = this.#queue.then(() => this.#apply(entry, inline));
     return this.#queue;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
     await this.#queue;
+    await this.#removing;
     await this.#catalog[Symbol.asyncDispose]();
   }
 
   async #watch(): Promise<void> {
     try {
-      for await (const entry of this.#catalog.watch()) await this.apply(entry);
+      for await (const { entry, inline } of this.#catalog.watch()) await this.apply(entry, inline);
     } catch (error) {
       this.#options.logger?.warning("The catalog is not followed any more.", { error: String(error) });
     }
@@ -127,7 +130,7 @@ class Follower implements FollowedSkills {
     for await (const { type } of this.#catalog.connection.status()) if (type === "reconnect") this.#report();
   }
 
-  async #apply(entry: CatalogEntry): Promise<void> {
+  async #apply(entry: CatalogEntry, inline: HeardEntry["inline"]): Promise<void> {
     const { skill } = entry;
     const digest = versionFor(entry, this.#name);
     const known = this.#skills[skill];
@@ -135,7 +138,7 @@ class Follower implements FollowedSkills {
     const isThere = before === digest && existsSync(join(this.#options.folder, skill));
     // After each reconnection all entries come again.
     if (isThere && known?.problem === undefined) return;
-    const problem = isThere ? undefined : await this.#replace(skill, digest);
+    const problem = isThere ? undefined : await this.#replace(skill, digest, inline);
     this.#skills[skill] = problem === undefined ? { digest } : { ...(before !== undefined && { digest: before }), problem };
     if (problem === undefined) this.#open.delete(skill);
     else this.#open.set(skill, entry);
@@ -148,12 +151,13 @@ class Follower implements FollowedSkills {
   }
 
   /** Returns why the version does not run. */
-  async #replace(skill: string, digest: string): Promise<string | undefined> {
+  async #replace(skill: string, digest: string, inline: HeardEntry["inline"]): Promise<string | undefined> {
     const { folder } = this.#options;
     const staging = `${folder}.${randomBytes(6).toString("hex")}`;
     const [place, next, last] = [join(folder, skill), join(staging, "next"), join(staging, "last")];
     try {
-      unpackSkill(await this.#catalog.fetch(digest), digest, next);
+      const bytes = inline?.digest === digest ? inline.bytes : await this.#catalog.fetch(digest);
+      unpackSkill(bytes, digest, next);
       const hadOne = existsSync(place);
       if (hadOne) renameSync(place, last);
       renameSync(next, place);
@@ -166,8 +170,15 @@ class Follower implements FollowedSkills {
     } catch (error) {
       return messageOf(error);
     } finally {
-      rmSync(staging, { recursive: true, force: true });
+      // Sessions that hear of new tools do not wait for the disk.
+      this.#removing = Promise.all([this.#removing, this.#remove(staging)]);
     }
+  }
+
+  async #remove(staging: string): Promise<void> {
+    await rm(staging, { recursive: true, force: true }).catch((error: unknown) => {
+      this.#options.logger?.warning("A folder of the former version could not be removed.", { folder: staging, error: String(error) });
+    });
   }
 
   async #load(skill: string): Promise<string | undefined> {

@@ -48,12 +48,29 @@ export interface SkillPush {
   readonly canary?: number | undefined;
 }
 
+/** An entry as it is stored: with the files of the version that was pushed last, if these are small. */
+interface StoredEntry extends CatalogEntry {
+  readonly inline?: { readonly digest: string; readonly archive: string };
+}
+
+/** An entry that a host has heard of. */
+export interface HeardEntry {
+  readonly entry: CatalogEntry;
+  /** The version with this digest, if it came with the entry. */
+  readonly inline?: { readonly digest: string; readonly bytes: Uint8Array } | undefined;
+}
+
 type EntryWatch = Awaited<ReturnType<KV["watch"]>>;
 
 const skillName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const digestPattern = /^[0-9a-f]{64}$/;
 const maxHistory = 10;
+/** Bytes of a version that travels with its entry. Each entry is one message of the servers to each host. */
+const maxInline = 16 * 1_024;
 const attempts = 5;
+/** As the size of an unpacked skill, which is larger. */
+const maxObject = 128 * 1_024 * 1_024;
+const partTimeoutMs = 5_000;
 /** A host that has not reported for this long is not listed. */
 const reportTtlMs = 60_000;
 const watchAgainMs = 1_000;
@@ -82,14 +99,16 @@ export class SkillCatalog implements AsyncDisposable {
     } catch (error) {
       throw explainRefusal(error);
     }
-    return this.#change(name, (before) => {
+    const inline = bytes.length <= maxInline ? { digest, archive: Buffer.from(bytes).toString("base64") } : undefined;
+    const change = (before: CatalogEntry | undefined): CatalogEntry => {
       if (canary !== undefined) {
         if (before === undefined)
           throw new HostError("FLEET_SKILL", `"${name}" has no stable version yet. Push it without a canary first.`);
         return { ...before, canary: { digest, share: canary } };
       }
       return { skill: name, stable: digest, history: before === undefined ? [] : historyOf(before, digest) };
-    });
+    };
+    return this.#change(name, change, inline);
   }
 
   /** Takes back a canary, else the latest stable version. @throws HostError `FLEET_SKILL` when there is none before it; `FLEET_CONFLICT`. */
@@ -132,7 +151,7 @@ export class SkillCatalog implements AsyncDisposable {
    * The entries of now, then each that changes. After a reconnection all over again, since servers may have lost what they had: their new buckets count
    * from one, so that a watch that continued would miss what comes. Ends with the connection.
    */
-  async *watch(): AsyncIterable<CatalogEntry> {
+  async *watch(): AsyncIterable<HeardEntry> {
     const { connection } = this;
     let watched: EntryWatch | undefined;
     void (async () => {
@@ -143,7 +162,7 @@ export class SkillCatalog implements AsyncDisposable {
         watched = await this.#watchEntries();
         for await (const found of watched ?? []) {
           const entry = found.operation === "PUT" ? readEntry(found.key, found) : undefined;
-          if (entry !== undefined) yield entry;
+          if (entry !== undefined) yield { entry, inline: readInline(found) };
         }
       }
     } finally {
@@ -164,9 +183,34 @@ export class SkillCatalog implements AsyncDisposable {
 
   /** @throws HostError `FLEET_SKILL` when the store does not have it. */
   async fetch(digest: string): Promise<Uint8Array> {
-    const bytes = await this.#objects.getBlob(digest);
+    const bytes = (await this.#fetchParts(digest)) ?? (await this.#objects.getBlob(digest));
     if (bytes === null) throw new HostError("FLEET_SKILL", `The version ${digest.slice(0, 12)} is not in the store. Push it again.`);
     return bytes;
+  }
+
+  /**
+   * The library makes a consumer for each object and computes its digest in JavaScript, which takes most of the time of an update. `unpackSkill` compares
+   * the digest of the bytes. Undefined: this server does not have all of them, or cannot be asked this way.
+   */
+  async #fetchParts(digest: string): Promise<Uint8Array | undefined> {
+    const info = await this.#objects.info(digest);
+    if (info === null || info.deleted || info.options?.link !== undefined || info.size > maxObject) return undefined;
+    const [subject, ask] = [`$O.${info.bucket}.C.${info.nuid}`, `$JS.API.DIRECT.GET.OBJ_${info.bucket}`];
+    const parts: Uint8Array[] = [];
+    try {
+      for (let [part, sequence, size] = [0, 1, 0]; part < info.chunks; part++) {
+        const question = JSON.stringify({ seq: sequence, next_by_subj: subject });
+        const { data, headers } = await this.connection.request(ask, question, { timeout: partTimeoutMs });
+        size += data.length;
+        if (headers === undefined || headers.code > 0 || size > maxObject) return undefined;
+        parts.push(data);
+        sequence = Number(headers.get("Nats-Sequence")) + 1;
+      }
+    } catch {
+      // The library asks the leader, and says what is wrong.
+      return undefined;
+    }
+    return Buffer.concat(parts);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -180,12 +224,16 @@ export class SkillCatalog implements AsyncDisposable {
   }
 
   /** Two publishers at the same time: the second one sees what the first one did. */
-  async #change(name: string, change: (before: CatalogEntry | undefined) => CatalogEntry): Promise<CatalogEntry> {
+  async #change(
+    name: string,
+    change: (before: CatalogEntry | undefined) => CatalogEntry,
+    inline?: StoredEntry["inline"],
+  ): Promise<CatalogEntry> {
     for (let attempt = 1; ; attempt++) {
       const found = await this.#entries.get(name);
       const after = change(found === null ? undefined : readEntry(name, found));
       try {
-        const data = JSON.stringify(after);
+        const data = JSON.stringify({ ...after, inline } satisfies { [K in keyof StoredEntry]: StoredEntry[K] | undefined });
         if (found === null) await this.#entries.create(name, data);
         else await this.#entries.update(name, data, found.revision);
         return after;
@@ -263,6 +311,13 @@ function readEntry(key: string, found: { readonly value: Uint8Array } | null): C
     ...(isCanary && { canary: { digest: canary["digest"] as string, share: canary["share"] as number } }),
     history: Array.isArray(history) ? history.filter(isDigest) : [],
   };
+}
+
+function readInline(found: { readonly value: Uint8Array }): HeardEntry["inline"] {
+  const value = parsed(found);
+  const inline = isObject(value) ? value["inline"] : undefined;
+  if (!isObject(inline) || !isDigest(inline["digest"]) || typeof inline["archive"] !== "string") return undefined;
+  return { digest: inline["digest"], bytes: Buffer.from(inline["archive"], "base64") };
 }
 
 function isDigest(value: unknown): value is string {

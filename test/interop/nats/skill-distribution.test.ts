@@ -78,7 +78,7 @@ describe.skipIf(path === "")("a real nats-server (a catalog)", () => {
     await until(() => following.followed.skills["far"]?.problem !== undefined, "the report");
     expect(following.followed.skills["far"]).toEqual({ digest: good, problem: expect.any(String) });
     expect(await following.answer()).toBe("good");
-    expect(readdirSync(dirname(following.folder))).toEqual(["skills"]);
+    await expect.poll(() => readdirSync(dirname(following.folder))).toEqual(["skills"]);
     await following.followed[Symbol.asyncDispose]();
     await following.host.close();
     const again = await followingHost(server, "a", following.folder);
