@@ -40,6 +40,16 @@ export type {
 export { ModelError, type ModelErrorCode, type ModelErrorDetails } from "./models/model-error.ts";
 export type { ProviderOptions } from "./models/provider.ts";
 export { definePlugin, type Plugin, type PluginOptions } from "./plugin-host/define-plugin.ts";
+export type {
+  McpList,
+  McpPeer,
+  McpPeers,
+  McpSeat,
+  McpSessionRequests,
+  PassedRequest,
+  PassedResponse,
+  SharedMcpSession,
+} from "./plugin-host/mcp-peers.ts";
 export type { PluginAgent, PluginApi, PluginCommand, PluginToolOptions } from "./plugin-host/plugin-api.ts";
 export type { BundleInfo, PluginInfo } from "./plugin-host/plugin-entry.ts";
 export type { FailedPluginChange, PluginChange, PluginsChange } from "./plugin-host/plugin-reloads.ts";

@@ -43,6 +43,8 @@ export interface FleetSubjects {
   readonly rollCall: string;
   readonly worker: (id: string, what: string) => string;
   readonly host: (id: string, what: string) => string;
+  /** An MCP server, or all with the same name. */
+  readonly mcp: (id: string, what: string) => string;
 }
 
 /** @throws HostError `FLEET_OPTIONS` for a prefix that is not one token. */
@@ -54,6 +56,7 @@ export function fleetSubjects(prefix: string = "skillhost"): FleetSubjects {
     rollCall: `${prefix}.roll-call`,
     worker: (id, what) => `${prefix}.workers.${id}.${what}`,
     host: (id, what) => `${prefix}.hosts.${id}.${what}`,
+    mcp: (id, what) => `${prefix}.mcp.${id}.${what}`,
   };
 }
 

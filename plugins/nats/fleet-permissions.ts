@@ -10,6 +10,8 @@ export interface FleetPermissionOptions {
   readonly prefix?: string | undefined;
   /** Whether hosts keep their sessions in the fleet. Each can read the conversations of all of them then. Default: false. */
   readonly sessions?: boolean | undefined;
+  /** Whether MCP servers of hosts answer for each other. Each can read what clients of the others send then. Default: false. */
+  readonly mcp?: boolean | undefined;
 }
 
 /** The subjects that a role may use, as the permissions of a user of nats-server name them. */
@@ -24,7 +26,7 @@ export interface SubjectPermissions {
  * @throws HostError `FLEET_OPTIONS` for a prefix that is not one token.
  */
 export function fleetPermissions(role: FleetRole, options: FleetPermissionOptions = {}): SubjectPermissions {
-  const { prefix = "skillhost", sessions = false } = options;
+  const { prefix = "skillhost", sessions = false, mcp = false } = options;
   const subjects = fleetSubjects(prefix);
   const replies = "_INBOX.>";
   const [anyTool, anyHost] = [subjects.tool("*", "*"), subjects.host("*", "*")];
@@ -44,8 +46,9 @@ export function fleetPermissions(role: FleetRole, options: FleetPermissionOption
           subjects.rollCall,
           ...catalogReading(prefix),
           ...(sessions ? sessionKeeping(prefix) : []),
+          ...(mcp ? [subjects.mcp("*", ">"), ...mcpKeeping(prefix)] : []),
         ],
-        subscribe: [anyHost, subjects.presence, replies],
+        subscribe: [anyHost, subjects.presence, ...(mcp ? [subjects.mcp("*", ">")] : []), replies],
       };
     case "publisher":
       return { publish: catalogChanging(prefix), subscribe: [replies] };
@@ -82,6 +85,11 @@ function sessionKeeping(prefix: string): readonly string[] {
     `${prefix}.sessions.>`,
     `$KV.${prefix}-owners.>`,
   ];
+}
+
+function mcpKeeping(prefix: string): readonly string[] {
+  const stream = `KV_${prefix}-mcp`;
+  return [`$JS.API.STREAM.CREATE.${stream}`, ...reading(stream), `$KV.${prefix}-mcp.>`];
 }
 
 /** What the servers refused, from an error of the library or one that it caused. Undefined: it is about something else. */

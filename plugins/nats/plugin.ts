@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { definePlugin, type Plugin } from "skillhost";
 import { CatalogSource } from "./catalog-source.ts";
+import { FleetMcpPeers } from "./fleet-mcp-peers.ts";
 import { createSessionStore } from "./fleet-session-store.ts";
 import { RemoteToolSource, type RemoteToolsConfig } from "./remote-tool-source.ts";
 
@@ -21,6 +22,7 @@ export { startToolWorker, type ToolWorker, type ToolWorkerOptions, type WorkerSt
 interface NatsConfig extends RemoteToolsConfig {
   readonly follow?: string | undefined;
   readonly sessions?: boolean | { readonly replicas?: number; readonly lease?: number } | undefined;
+  readonly mcp?: boolean | { readonly replicas?: number } | undefined;
   readonly hostName?: string | undefined;
 }
 
@@ -67,18 +69,28 @@ export const nats: Plugin = definePlugin<NatsConfig>({
         description:
           "Keeps the sessions of this host in a stream, where other hosts resume them. replicas: on how many servers; lease: milliseconds until those of a host that died are free. Both are decided by the first host.",
       },
+      mcp: {
+        anyOf: [{ type: "boolean" }, { type: "object", properties: { replicas: { enum: [1, 3, 5] } }, additionalProperties: false }],
+        description:
+          "MCP servers of this host answer for those of other hosts with this, and they for it. replicas: on how many servers the records of sessions are.",
+      },
       startupWait: { type: "integer", minimum: 0, default: 2000, description: "Milliseconds to wait for the servers once." },
       maxResult: { type: "integer", minimum: 1024, default: 67_108_864, description: "Bytes of a result." },
     },
     additionalProperties: false,
   },
   activate(api) {
-    const { follow, hostName, sessions = false, ...config } = api.config;
+    const { follow, hostName, sessions = false, mcp = false, ...config } = api.config;
     api.addToolSource(new RemoteToolSource(api, config));
     if (sessions !== false) {
       const store = createSessionStore({ ...config, ...(sessions !== true && sessions) });
       api.addSessionStore(store);
       api.onDispose(async () => store[Symbol.asyncDispose]());
+    }
+    if (mcp !== false) {
+      const peers = new FleetMcpPeers({ ...config, ...(mcp !== true && mcp), log: api.log });
+      api.addMcpPeers(peers);
+      api.onDispose(async () => peers[Symbol.asyncDispose]());
     }
     if (follow === undefined) return;
     const folder = resolve(api.workingDirectory, follow);

@@ -270,7 +270,7 @@ export async function openSkillCatalog(options: FleetConnectionOptions, replicas
   }
 }
 
-async function importStores(): Promise<[typeof import("@nats-io/kv"), typeof import("@nats-io/obj")]> {
+export async function importStores(): Promise<[typeof import("@nats-io/kv"), typeof import("@nats-io/obj")]> {
   try {
     return [await import("@nats-io/kv"), await import("@nats-io/obj")];
   } catch (cause) {

@@ -8,6 +8,7 @@ import { type FieldReaders, mustBe, readCallback, readFields, readRecord, readTe
 import { cacheFolder } from "../io/cache-folder.ts";
 import { openTransformCache } from "../io/disk-cache.ts";
 import { createModuleLoader, type OwnedModuleLoader } from "../io/module-loader/create-module-loader.ts";
+import type { McpPeers } from "../plugin-host/mcp-peers.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import { PluginHost } from "../plugin-host/plugin-host.ts";
 import type { ServerInfo } from "../session/mcp/server-connections.ts";
@@ -166,6 +167,10 @@ class SkillHost implements Host {
 
   get plugins(): readonly PluginInfo[] {
     return this.#plugins.plugins;
+  }
+
+  get mcpPeers(): McpPeers | undefined {
+    return this.#plugins.mcpPeers;
   }
 
   get skills(): readonly SkillInfo[] {

@@ -1,5 +1,6 @@
 import type { Diagnostic } from "../base/diagnostic.ts";
 import type { SkillPermissions } from "../formats/skills/skill-permissions.ts";
+import type { McpPeers } from "../plugin-host/mcp-peers.ts";
 import type { PluginInfo } from "../plugin-host/plugin-entry.ts";
 import type { PluginsChange } from "../plugin-host/plugin-reloads.ts";
 import type { ProgressListener } from "../session/calls/tool-call.ts";
@@ -113,6 +114,8 @@ export interface Host extends AsyncDisposable {
   readonly workingDirectory: string;
   /** All plugins in the order of activation, with their contributions or errors. */
   readonly plugins: readonly PluginInfo[];
+  /** What plugins added with `addMcpPeers`: the host's MCP servers over HTTP join these. Undefined: none. */
+  readonly mcpPeers: McpPeers | undefined;
   /** All current skills in order of precedence. */
   readonly skills: readonly SkillInfo[];
   /**

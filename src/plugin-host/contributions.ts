@@ -18,6 +18,7 @@ import type { Prompt } from "../tools/prompt.ts";
 import type { Resource, ResourceTemplate } from "../tools/resource.ts";
 import type { Tool, ToolOrigin } from "../tools/tool.ts";
 import type { SourceSnapshot, ToolSource } from "../tools/tool-source.ts";
+import type { McpPeers } from "./mcp-peers.ts";
 import { createSystemApi, type PluginAgent, type PluginApi, type PluginCommand, type PluginToolOptions } from "./plugin-api.ts";
 import type { PluginSessions } from "./plugin-sessions.ts";
 import type { PluginSkills } from "./plugin-skills.ts";
@@ -34,6 +35,7 @@ export interface Contributions {
   readonly modelProviders: ReadonlyMap<string, ModelFactory>;
   readonly mcpServers: ReadonlyMap<string, object>;
   readonly sessionStores: readonly SessionStore[];
+  readonly mcpPeers: readonly McpPeers[];
   /** Problems of its tools. */
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -119,6 +121,10 @@ export function collectContributions(place: PluginPlace, scope: Scope): Collecto
       for (const method of ["attach", "create", "open", "read", "add", "list", "delete"] as const) mustCall(store?.[method], method);
       queue.sessionStores.push(store);
     }),
+    addMcpPeers: adding("MCP peers", (peers: McpPeers) => {
+      mustCall(peers?.join, "join");
+      queue.mcpPeers.push(peers);
+    }),
   });
   return {
     api,
@@ -140,6 +146,7 @@ interface Queue extends Contributions {
   readonly modelProviders: Map<string, ModelFactory>;
   readonly mcpServers: Map<string, object>;
   readonly sessionStores: SessionStore[];
+  readonly mcpPeers: McpPeers[];
   readonly diagnostics: Diagnostic[];
 }
 
@@ -155,6 +162,7 @@ function createQueue(): Queue {
     modelProviders: new Map(),
     mcpServers: new Map(),
     sessionStores: [],
+    mcpPeers: [],
     diagnostics: [],
   };
 }

@@ -14,6 +14,7 @@ import type { ToolRunner } from "../skills/load/tool-runner.ts";
 import type { ToolLike } from "../tools/define/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ToolSource } from "../tools/tool-source.ts";
+import type { McpPeers } from "./mcp-peers.ts";
 import type { PluginSession } from "./plugin-sessions.ts";
 import type { PluginSkill } from "./plugin-skills.ts";
 
@@ -76,6 +77,8 @@ export interface PluginApi<Config = Readonly<Record<string, unknown>>> {
   addMcpServer(name: string, config: object): void;
   /** Keeps the host's sessions. The first store of all plugins is used, for as long as the host lives; `createHost({ sessionStore })` takes precedence. */
   addSessionStore(store: SessionStore): void;
+  /** Has the MCP servers of this host answer for those of others, and be answered for. The first peers of all plugins are used. */
+  addMcpPeers(peers: McpPeers): void;
   /** Returns an open session. Undefined: no open session has this id. */
   session(sessionId: string): PluginSession | undefined;
   /** Calls `listener` when a session is closed; it may be resumed later. Exceptions are logged. */

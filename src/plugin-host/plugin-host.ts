@@ -15,6 +15,7 @@ import type { SkillEntry } from "../tools/tool-source.ts";
 import type { SkillTrust } from "../trust/skill-trust.ts";
 import type { ImportModule } from "./bundled.ts";
 import type { Plugin } from "./define-plugin.ts";
+import type { McpPeers } from "./mcp-peers.ts";
 import type { PluginAgent, PluginCommand } from "./plugin-api.ts";
 import { type ActivePlugin, createEntry, describePlugin, diagnosticsOf, type PluginEntry, type PluginInfo } from "./plugin-entry.ts";
 import { activateAll, joinNamed, PluginLifecycle } from "./plugin-lifecycle.ts";
@@ -173,6 +174,11 @@ export class PluginHost implements AsyncDisposable {
   /** Where the sessions of the host are stored, if a plugin says so: the first one's. */
   get sessionStore(): SessionStore | undefined {
     return this.#active.flatMap(({ contributions }) => contributions.sessionStores)[0];
+  }
+
+  /** The peers of the host's MCP servers, if a plugin has any: the first one's. */
+  get mcpPeers(): McpPeers | undefined {
+    return this.#active.flatMap(({ contributions }) => contributions.mcpPeers)[0];
   }
 
   get mcpServers(): ReadonlyMap<string, object> {

@@ -8,6 +8,7 @@ export interface FleetPermissionsOptions {
   readonly role?: readonly Role[];
   readonly prefix?: string;
   readonly sessions?: boolean;
+  readonly mcp?: boolean;
   readonly passwords?: boolean;
 }
 
@@ -23,9 +24,9 @@ interface NatsModule {
 
 /** Prints what the users of a fleet may do, as a part of the configuration of nats-server. Connects to nothing. */
 export async function fleetPermissions({ out }: CommandContext, options: FleetPermissionsOptions): Promise<number> {
-  const { role: roles = allRoles, prefix, sessions, passwords = false } = options;
+  const { role: roles = allRoles, prefix, sessions, mcp, passwords = false } = options;
   const { fleetPermissions: permissionsOf } = (await importBundled(natsPlugin)) as unknown as NatsModule;
-  const users = [...new Set(roles)].map((role) => ({ role, permissions: permissionsOf(role, { prefix, sessions }) }));
+  const users = [...new Set(roles)].map((role) => ({ role, permissions: permissionsOf(role, { prefix, sessions, mcp }) }));
   if (out.isJson) out.envelope({ ok: true, data: { users }, diagnostics: [] });
   else out.line(serverConfiguration(users, passwords));
   return 0;

@@ -41,6 +41,7 @@ export function addFleetCommands(program: Command, choose: Choose): void {
     .addOption(new Option("--role <role...>", "only these roles").choices(["worker", "host", "publisher"]))
     .option("--prefix <name>", "first part of every subject (default: skillhost)")
     .option("--sessions", "hosts keep their sessions in the fleet")
+    .option("--mcp", "MCP servers of hosts answer for each other")
     .option("--passwords", "names with passwords from SKILLHOST_…_PASSWORD instead of keys")
     .action((options: FleetPermissionsOptions) =>
       choose("fleet permissions", async (context) => (await import("../commands/fleet.ts")).fleetPermissions(context, options)),

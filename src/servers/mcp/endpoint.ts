@@ -1,5 +1,6 @@
 import type { Logger } from "../../base/logger.ts";
 import type { Host } from "../../host/host.ts";
+import type { McpPeer, McpSeat } from "../../plugin-host/mcp-peers.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { type ConnectionEra, createConnectedServer, type ServerIdentity, type ServerParts } from "./create-mcp-server.ts";
@@ -19,10 +20,18 @@ export interface EndpointOptions {
   readonly instructions?: string | undefined;
 }
 
+interface OpenUse {
+  readonly isShared: boolean;
+  /** The id of the server among its peers. */
+  readonly place?: string | undefined;
+}
+
 /** Opens sessions for clients: each client gets a session of the host, or all clients share the given session. */
 export interface McpEndpoint {
   /** `isShared`: several clients will use it. */
-  open(use: { readonly isShared: boolean }): Promise<OpenEndpoint>;
+  open(use: OpenUse): Promise<OpenEndpoint>;
+  /** Undefined: no other server answers for this one. */
+  readonly peers: { join(server: McpPeer): McpSeat } | undefined;
   /** Opens a connection for one client of revisions up to 2025-11-25. */
   connect(): Promise<ServedConnection>;
 }
@@ -37,13 +46,16 @@ export interface OpenEndpoint extends AsyncDisposable {
 }
 
 export function createEndpoint(source: Host | Session, options: EndpointOptions, log: Logger): McpEndpoint {
-  const open: McpEndpoint["open"] = async ({ isShared }) => {
+  const open: McpEndpoint["open"] = async ({ isShared, place }) => {
     if (!isHost(source)) return openEndpoint(new ServedSession(source, log, false), { ...options, isShared: true }, log);
     const session = await source.createSession({ ...forServing, ...options.session }, { client: "mcp" });
-    return openEndpoint(new ServedSession(session, log, true), { ...options, isShared, errors: errorsOf(source) }, log);
+    return openEndpoint(new ServedSession(session, log, true), { ...options, isShared, place, errors: errorsOf(source) }, log);
   };
+  // A session that a program opened is not one that another server could open.
+  const peers = isHost(source) ? source.mcpPeers : undefined;
   return {
     open,
+    peers: peers && { join: (server) => peers.join(options.identity.name, server) },
     async connect() {
       const opened = await open({ isShared: false });
       return { server: opened.createServer("legacy"), end: async () => opened[Symbol.asyncDispose]() };
@@ -58,15 +70,14 @@ function isHost(source: Host | Session): source is Host {
   return "createSession" in source;
 }
 
-interface OpenOptions extends EndpointOptions {
-  readonly isShared: boolean;
+interface OpenOptions extends EndpointOptions, OpenUse {
   readonly errors?: HostErrors;
 }
 
 function openEndpoint(served: ServedSession, options: OpenOptions, log: Logger): OpenEndpoint {
-  const { isShared, errors, asksPermission = true, identity, instructions } = options;
+  const { isShared, place, errors, asksPermission = true, identity, instructions } = options;
   const channelOptions = { isShared, asksPermission };
-  const roundTrips = new InputRequiredCalls(channelOptions);
+  const roundTrips = new InputRequiredCalls(channelOptions, { place });
   const watches = new ServerResourceSubscriptions(served.session, log);
   const parts: ServerParts = {
     served,

@@ -1,14 +1,19 @@
 import { classifyInboundRequest, createMcpHandler, isJsonContentType } from "@modelcontextprotocol/server";
+import { toError } from "../../base/errors.ts";
 import { hasTooManyValues, isNestedTooDeep, isRecord, maxJsonDepth, maxJsonValues } from "../../base/json.ts";
 import type { Logger } from "../../base/logger.ts";
 import { onAbort } from "../../base/wait.ts";
-import { type AnsweredError, answerError, type RequestHead, type ResponseSink } from "../http/http-exchange.ts";
+import type { McpList, McpPeer, PassedRequest, PassedResponse } from "../../plugin-host/mcp-peers.ts";
+import { type AnsweredError, answerError, type HttpExchange, type RequestHead, type ResponseSink } from "../http/http-exchange.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import type { McpEndpoint, OpenEndpoint } from "./endpoint.ts";
 import { disagreeingHeader } from "./handlers/call-tool.ts";
+import { placeOf } from "./input-required-calls.ts";
 import { isPlainRequest } from "./json-rpc-message.ts";
 import { type LegacySessionLimits, LegacySessions } from "./legacy-sessions.ts";
+import { headOf, PassedSink, sendTo } from "./passed-response.ts";
 import { ListenedResourceSubscriptions } from "./server-resource-subscriptions.ts";
+import { answerOutOfReach, SessionPeers } from "./shared-sessions.ts";
 
 /** Answers requests that the guard allowed. */
 export interface HttpRoutes extends AsyncDisposable {
@@ -25,36 +30,123 @@ export interface HttpRoutes extends AsyncDisposable {
  * start their own with `initialize`.
  */
 export async function createHttpRoutes(endpoint: McpEndpoint, limits: LegacySessionLimits, log: Logger): Promise<HttpRoutes> {
-  const shared = await endpoint.open({ isShared: true });
+  const passed = new PassedRequests(log);
+  const seat = endpoint.peers?.join(passed);
+  const shared = await endpoint.open({ isShared: true, place: seat?.id });
   const { notify, fetch, close } = createMcpHandler(() => createMcpServer(shared.parts, "modern"), {
     legacy: "reject",
     onerror: (error) => log.debug("A request of an MCP client was rejected.", { error }),
   });
   const notifiers = { tools: notify.toolsChanged, prompts: notify.promptsChanged, resources: notify.resourcesChanged };
-  const listChanges = shared.served.onChanged((list) => notifiers[list]());
+  const listChanges = shared.served.onChanged((list) => {
+    notifiers[list]();
+    seat?.announce(list);
+  });
   const listened = new ListenedResourceSubscriptions(shared.watches, notify.resourceUpdated);
-  const sessions = new LegacySessions(() => endpoint.connect(), limits, log);
+  const peers = seat && new SessionPeers(seat, log);
+  const sessions = new LegacySessions(() => endpoint.connect(), limits, log, peers);
+  const answer: HttpRoutes["fetch"] = async (request, body) => {
+    const header = parameterFault(body, request.headers, shared);
+    if (header !== undefined) return refuseHeader(header, body);
+    const listening = listened.add(body);
+    if (listening !== undefined) onAbort(request.signal, () => listening[Symbol.dispose]());
+    return fetch(request, { parsedBody: body });
+  };
+  passed.open({ sessions, answer, notify: (list) => notifiers[list]() });
   return {
     async receive(incoming, outgoing, bytes) {
       const read = readBody(incoming, bytes);
       if (isFault(read)) answerError(outgoing, read);
       else if (isLegacy(incoming, read.body)) await sessions.handle({ incoming, outgoing, body: read.body });
-      else return read;
+      else if (peers === undefined || !(await isAnsweredElsewhere(peers, { incoming, outgoing, body: read.body }, log))) return read;
       return undefined;
     },
-    async fetch(request, body) {
-      const header = parameterFault(body, request.headers, shared);
-      if (header !== undefined) return refuseHeader(header, body);
-      const listening = listened.add(body);
-      if (listening !== undefined) onAbort(request.signal, () => listening[Symbol.dispose]());
-      return fetch(request, { parsedBody: body });
-    },
+    fetch: answer,
     async [Symbol.asyncDispose]() {
       listChanges[Symbol.dispose]();
+      passed[Symbol.dispose]();
+      // First, so that peers continue its sessions at once.
+      await seat?.[Symbol.asyncDispose]();
       await Promise.all([close(), sessions[Symbol.asyncDispose]()]);
       await shared[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Passes a request to the server at which its call waits for answers. False: it is for this one. */
+async function isAnsweredElsewhere(peers: SessionPeers, exchange: HttpExchange, log: Logger): Promise<boolean> {
+  const place = placeOf(exchange.body);
+  if (place === undefined || place === peers.id) return false;
+  try {
+    // One that is gone has taken the call with it, which is what the client hears here.
+    return (await peers.pass(place, exchange)) !== "absent";
+  } catch (error) {
+    log.warning("A request of an MCP client could not be passed to the server of its call.", { error: toError(error) });
+    answerOutOfReach(exchange);
+    return true;
+  }
+}
+
+interface PassedRoutes {
+  readonly sessions: LegacySessions;
+  readonly answer: HttpRoutes["fetch"];
+  readonly notify: (list: McpList) => void;
+}
+
+/** After a change at a peer, others may follow: clients hear of them together, when the last one is likely to have it. */
+const notifyAfterMs = 250;
+
+/** Answers what peers pass. Before the routes are open, nothing is here. */
+class PassedRequests implements McpPeer, Disposable {
+  readonly #log: Logger;
+  readonly #changed = new Map<McpList, NodeJS.Timeout>();
+  #routes: PassedRoutes | undefined;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  open(routes: PassedRoutes): void {
+    this.#routes = routes;
+  }
+
+  answer(request: PassedRequest, response: PassedResponse): void {
+    const sink = new PassedSink(response);
+    void this.#answer(request, sink, response.signal).catch((error: unknown) => {
+      this.#log.warning("A request that another server passed failed.", { error: toError(error) });
+      sink.destroy();
+    });
+  }
+
+  /** A client may have asked a server that had not changed yet, so it hears of it again. Earlier clients are with one server alone. */
+  listChanged(list: McpList): void {
+    clearTimeout(this.#changed.get(list));
+    this.#changed.set(list, setTimeout(() => this.#routes?.notify(list), notifyAfterMs).unref());
+  }
+
+  sessionTaken(sessionId: string): void {
+    this.#routes?.sessions.taken(sessionId);
+  }
+
+  [Symbol.dispose](): void {
+    for (const timer of this.#changed.values()) clearTimeout(timer);
+    this.#routes = undefined;
+  }
+
+  async #answer(request: PassedRequest, sink: PassedSink, signal: AbortSignal): Promise<void> {
+    if (this.#routes === undefined) return sink.refuse();
+    const incoming = headOf(request);
+    const read = readBody(incoming, Buffer.from(request.body));
+    if (isFault(read)) return answerError(sink, read);
+    const { sessions, answer } = this.#routes;
+    if (isLegacy(incoming, read.body)) {
+      if (!sessions.handlePassed({ incoming, outgoing: sink, body: read.body })) sink.refuse();
+      return;
+    }
+    const { method, headers } = request;
+    const init = { method, headers, signal, body: method === "POST" ? request.body : null };
+    await sendTo(sink, await answer(new Request("http://localhost/", init), read.body));
+  }
 }
 
 interface ParsedBody {

@@ -1,8 +1,9 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import {
   DEFAULT_NEGOTIATED_PROTOCOL_VERSION,
   isInitializeRequest,
   type JSONRPCMessage,
+  type JSONRPCRequest,
   type RequestId,
   SUPPORTED_PROTOCOL_VERSIONS,
   type Transport,
@@ -11,6 +12,7 @@ import {
 import { type AnsweredError, answerError, type HttpExchange, type RequestHead, type ResponseSink } from "../http/http-exchange.ts";
 import { EventStream, eventText } from "./event-stream.ts";
 import { readMessage } from "./json-rpc-message.ts";
+import { lostAnswer, lostEvents } from "./passed-response.ts";
 import { ReplayStore } from "./replay-store.ts";
 
 /** A stream that answers requests. It outlives its response, so that a client can resume it. */
@@ -24,6 +26,8 @@ interface AnswerStream {
 /** The delay after which clients resume an interrupted stream. */
 const retryMs = 1_000;
 const maxBatch = 100;
+/** Characters of the ids of requests in the id of an event. */
+const maxStreamId = 400;
 /** The stream of messages that belong to no request. */
 const standaloneId = "standalone";
 /** Clients of earlier revisions expect data in every event. */
@@ -39,8 +43,12 @@ export class HttpSessionTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport["onmessage"];
   sessionId?: string;
-  readonly #onOpened: (sessionId: string) => void;
-  readonly #events = new ReplayStore();
+  readonly #onOpened: (sessionId: string) => Promise<void> | undefined;
+  /** Until it settles, the client does not get to know the session. */
+  #opening: Promise<void> | undefined;
+  /** Undefined: this process alone knows the session. */
+  readonly #incarnation: string | undefined;
+  readonly #events: ReplayStore;
   /** The connected streams. */
   readonly #connected = new Map<string, EventStream>();
   readonly #answers = new Map<RequestId, AnswerStream>();
@@ -48,10 +56,32 @@ export class HttpSessionTransport implements Transport {
   #headers: Readonly<Record<string, string>> = {};
   #streamCount = 0;
   #isClosed = false;
+  /** A request of the past whose answer no client waits for. */
+  #restoring: { readonly id: RequestId; readonly done: () => void } | undefined;
+  #isRestored = false;
 
-  /** `onOpened` is called when a client has initialized the session. */
-  constructor(onOpened: (sessionId: string) => void) {
+  /** `onOpened` is called when a client has initialized the session. `isShared`: another process may continue it. */
+  constructor(onOpened: (sessionId: string) => Promise<void> | undefined, isShared = false) {
     this.#onOpened = onOpened;
+    // Ids that no other process gives: a client that resumes a stream may have got them from any.
+    const incarnation = isShared ? randomBytes(6).toString("hex") : undefined;
+    this.#incarnation = incarnation;
+    this.#events = new ReplayStore(incarnation === undefined ? undefined : (count, stream) => `${incarnation}.${count}.${stream}`);
+  }
+
+  /** Continues a session that another process had, by its requests that changed it. Their answers were sent there. */
+  async restore(sessionId: string, requests: readonly JSONRPCRequest[]): Promise<void> {
+    this.#isRestored = true;
+    this.#begin(sessionId);
+    for (const [index, request] of requests.entries()) {
+      const id = `restored-${index}`;
+      await new Promise<void>((resolve) => {
+        this.#restoring = { id, done: resolve };
+        this.onmessage?.({ ...request, id });
+      });
+    }
+    this.#restoring = undefined;
+    this.onmessage?.({ jsonrpc: "2.0", method: "notifications/initialized" });
   }
 
   async start(): Promise<void> {
@@ -73,6 +103,9 @@ export class HttpSessionTransport implements Transport {
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     const isAnswer = !("method" in message);
     const requestId = isAnswer ? message.id : options?.relatedRequestId;
+    if (requestId !== undefined && requestId === this.#restoring?.id) return isAnswer ? this.#restoring.done() : undefined;
+    if (this.#opening !== undefined) await this.#opening;
+    this.#opening = undefined;
     if (requestId !== undefined) return this.#sendOn(this.#answersTo(requestId), message, isAnswer ? requestId : undefined);
     if (isAnswer) throw new Error("An answer without the id of its request cannot be sent.");
     const data = JSON.stringify(message);
@@ -126,7 +159,7 @@ export class HttpSessionTransport implements Transport {
 
   /** Begins the stream of the answers to requests. */
   #stream(outgoing: ResponseSink, requests: readonly RequestId[], version: string): void {
-    const stream: AnswerStream = { id: String(++this.#streamCount), requests, unanswered: new Set(requests) };
+    const stream: AnswerStream = { id: this.#streamId(requests), requests, unanswered: new Set(requests) };
     for (const id of stream.requests) {
       // A stream does not wait for a request whose id its client has used again.
       this.#answers.get(id)?.unanswered.delete(id);
@@ -136,25 +169,51 @@ export class HttpSessionTransport implements Transport {
     this.#connect(stream.id, outgoing, isPrimed ? `id: ${this.#events.add(stream.id, "")}\nretry: ${retryMs}\ndata: \n\n` : "");
   }
 
+  /** That of a shared session says which requests it answers, for the process that continues the session. */
+  #streamId(requests: readonly RequestId[]): string {
+    const count = String(++this.#streamCount);
+    if (this.#incarnation === undefined) return count;
+    const ids = Buffer.from(JSON.stringify(requests)).toString("base64url");
+    return ids.length > maxStreamId ? count : `${count}-${ids}`;
+  }
+
   #get({ incoming, outgoing }: HttpExchange): AnsweredError | undefined {
     if (!incoming.headers.accept?.includes("text/event-stream")) return notAcceptable("text/event-stream");
     const refusal = this.#checkHeaders(incoming);
     if (refusal !== undefined) return refusal;
     const lastEventId = incoming.headers["last-event-id"];
     if (typeof lastEventId === "string" && lastEventId !== "") return this.#resume(lastEventId, outgoing);
+    return this.#listen(outgoing);
+  }
+
+  #listen(outgoing: ResponseSink): AnsweredError | undefined {
     if (this.#connected.has(standaloneId)) return conflict("Only one SSE stream is allowed per session");
-    this.#connect(standaloneId, outgoing);
+    const stream = this.#connect(standaloneId, outgoing);
+    // The client had its stream elsewhere, so it has seen nothing of this one.
+    if (this.#isRestored) for (const { id, data } of this.#events.all(standaloneId)) stream.write(eventText(id, data));
     return undefined;
   }
 
   #resume(lastEventId: string, outgoing: ResponseSink): AnsweredError | undefined {
     const streamId = this.#events.streamOf(lastEventId);
-    if (streamId === undefined) return { status: 400, message: "Invalid event ID format" };
+    if (streamId === undefined) return this.#resumeLost(lastEventId, outgoing);
     if (this.#connected.has(streamId)) return conflict("Stream already has an active connection");
     const stream = this.#connect(streamId, outgoing);
     for (const { id, data } of this.#events.after(lastEventId)) stream.write(eventText(id, data));
     const isOpen = streamId === standaloneId || [...this.#answers.values()].some(({ id }) => id === streamId);
     if (!isOpen) this.#end(streamId);
+    return undefined;
+  }
+
+  /** A stream of the process that had the session before. */
+  #resumeLost(lastEventId: string, outgoing: ResponseSink): AnsweredError | undefined {
+    const invalid: AnsweredError = { status: 400, message: "Invalid event ID format" };
+    const [, incarnation, streamId, ids] = /^([\da-f]{12})\.\d+\.(standalone|\d+-([\w-]+))$/.exec(lastEventId) ?? [];
+    if (!this.#isRestored || streamId === undefined || incarnation === this.#incarnation) return invalid;
+    if (ids === undefined) return this.#listen(outgoing);
+    const requests = readIds(ids);
+    if (requests === undefined) return invalid;
+    outgoing.writeHead(200, this.#headers).end(lostEvents(requests.map(lostAnswer)));
     return undefined;
   }
 
@@ -169,15 +228,20 @@ export class HttpSessionTransport implements Transport {
   #open(messageCount: number): AnsweredError | undefined {
     if (this.sessionId !== undefined) return { status: 400, code: -32600, message: "Invalid Request: Server already initialized" };
     if (messageCount > 1) return { status: 400, code: -32600, message: "Invalid Request: Only one initialization request is allowed" };
-    this.sessionId = randomUUID();
+    const sessionId = randomUUID();
+    this.#begin(sessionId);
+    this.#opening = this.#onOpened(sessionId);
+    return undefined;
+  }
+
+  #begin(sessionId: string): void {
+    this.sessionId = sessionId;
     this.#headers = {
       "Content-Type": "text/event-stream",
       "Cache-Control": "no-cache, no-transform",
       "X-Accel-Buffering": "no",
-      "Mcp-Session-Id": this.sessionId,
+      "Mcp-Session-Id": sessionId,
     };
-    this.#onOpened(this.sessionId);
-    return undefined;
   }
 
   #checkHeaders({ headers }: RequestHead): AnsweredError | undefined {
@@ -219,6 +283,18 @@ export class HttpSessionTransport implements Transport {
   #end(streamId: string, text?: string): void {
     this.#connected.get(streamId)?.end(text);
     this.#connected.delete(streamId);
+  }
+}
+
+/** The ids in the id of a stream. Undefined: it is not such an id. */
+function readIds(text: string): readonly RequestId[] | undefined {
+  try {
+    const ids: unknown = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+    const isId = (id: unknown): id is RequestId => typeof id === "string" || typeof id === "number";
+    return Array.isArray(ids) && ids.every(isId) ? ids : undefined;
+  } catch {
+    // No process made it.
+    return undefined;
   }
 }
 

@@ -11,6 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { canonicalJson, sha256 } from "../../base/canonical-json.ts";
 import { HostError } from "../../base/errors.ts";
+import { isRecord } from "../../base/json.ts";
 import { onAbort } from "../../base/wait.ts";
 import { noResult } from "../../session/clients/request-kinds.ts";
 import { type AskedQuestion, ClientChannel, type ClientChannelOptions, type IncomingRequest, type WithClient } from "./client-channel.ts";
@@ -43,12 +44,18 @@ interface WaitingCall {
  */
 export class InputRequiredCalls implements Disposable {
   readonly #options: ClientChannelOptions;
+  readonly #place: string;
   readonly #limits: InputRequiredLimits;
   readonly #waiting = new Map<string, WaitingCall>();
   readonly #codec;
 
-  constructor(options: ClientChannelOptions, limits: Partial<InputRequiredLimits> = {}) {
+  /** `place`: the id of this server among its peers, which get requests for calls that wait here. */
+  constructor(
+    options: ClientChannelOptions,
+    { place, ...limits }: Partial<InputRequiredLimits> & { readonly place?: string | undefined } = {},
+  ) {
     this.#options = options;
+    this.#place = place === undefined ? "" : `${place}.`;
     this.#limits = { ...defaultLimits, ...limits };
     this.#codec = createRequestStateCodec<RequestState>({
       // The calls wait in this process, so the key need not outlive it.
@@ -69,7 +76,7 @@ export class InputRequiredCalls implements Disposable {
     if (outcome.kind === "done") return outcome.result as never;
     const { inputRequests } = outcome;
     const next: RequestState = { id: randomUUID() };
-    const requestState = await this.#codec.mint(next, context);
+    const requestState = `${this.#place}${await this.#codec.mint(next, context)}`;
     this.#park(next, { call, digest: digestOf(request) });
     return { resultType: "input_required", inputRequests, requestState } as never;
   };
@@ -89,9 +96,9 @@ export class InputRequiredCalls implements Disposable {
   }
 
   async #verify(state: unknown, context: ServerContext): Promise<RequestState> {
-    if (typeof state !== "string") throw staleState();
+    if (typeof state !== "string" || !state.startsWith(this.#place)) throw staleState();
     try {
-      return await this.#codec.verify(state, context);
+      return await this.#codec.verify(state.slice(this.#place.length), context);
     } catch {
       // The state was modified, has expired or belongs to another request, which the client need not know.
       throw staleState();
@@ -112,6 +119,13 @@ export class InputRequiredCalls implements Disposable {
     this.#waiting.delete(id);
     return waiting?.call;
   }
+}
+
+/** The server at which the call of a request waits. Undefined: the request continues none. */
+export function placeOf(body: unknown): string | undefined {
+  const params = isRecord(body) ? body["params"] : undefined;
+  const state = isRecord(params) ? params["requestState"] : undefined;
+  return typeof state === "string" ? /^([\w-]{8,64})\./.exec(state)?.[1] : undefined;
 }
 
 /** The error for a request that needs capabilities which the client has not declared. */

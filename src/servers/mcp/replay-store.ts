@@ -19,12 +19,18 @@ const maxCharacters = 512 * 1024;
 export class ReplayStore {
   /** Oldest first. */
   readonly #events = new Map<string, StoredEvent>();
+  readonly #idOf: (count: number, streamId: string) => string;
   #characters = 0;
   #count = 0;
 
+  /** `idOf` makes the ids of events, which must differ. Default: their number. */
+  constructor(idOf: (count: number, streamId: string) => string = String) {
+    this.#idOf = idOf;
+  }
+
   /** Stores an event and returns its id. Events without data only mark a position. */
   add(streamId: string, data: string): string {
-    const id = String(++this.#count);
+    const id = this.#idOf(++this.#count, streamId);
     this.#events.set(id, { streamId, data });
     this.#characters += data.length;
     if (this.#events.size > maxEvents || this.#characters > maxCharacters) this.#dropOldest(id);
@@ -39,11 +45,20 @@ export class ReplayStore {
   /** The events with data that followed a stored event on its stream. */
   after(eventId: string): readonly ReplayedEvent[] {
     const last = this.#events.get(eventId);
-    const position = Number(eventId);
     const following: ReplayedEvent[] = [];
-    for (const [id, { streamId, data }] of this.#events)
-      if (Number(id) > position && streamId === last?.streamId && data !== "") following.push({ id, data });
+    let isAfter = false;
+    for (const [id, { streamId, data }] of this.#events) {
+      if (isAfter && streamId === last?.streamId && data !== "") following.push({ id, data });
+      isAfter ||= id === eventId;
+    }
     return following;
+  }
+
+  /** All stored events of a stream that have data. */
+  all(stream: string): readonly ReplayedEvent[] {
+    return Array.from(this.#events, ([id, { streamId, data }]) => ({ id, data, streamId })).filter(
+      ({ streamId, data }) => streamId === stream && data !== "",
+    );
   }
 
   #dropOldest(newest: string): void {
