@@ -49,6 +49,9 @@ export interface PresenceMessage {
   readonly tools: string;
 }
 
+/** Bytes of a worker's list of tools. */
+export const maxToolList: number = 16 * 1024 * 1024;
+
 export interface OfferedTool {
   readonly signature: string;
   readonly definition: ToolDefinition;

@@ -72,22 +72,64 @@ export interface FleetConnection {
  */
 export async function connectFleet(options: FleetConnectionOptions, name: string, waits: boolean = false): Promise<FleetConnection> {
   const library = await importLibrary();
-  const read = readConnectionOptions(options, library);
+  const handshake = new Handshake();
+  const read = readConnectionOptions(options, library, handshake);
   try {
-    const connection = await library.connect({
+    const connecting = library.connect({
       ...read,
       name,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 250,
       waitOnFirstConnect: waits,
+      timeout: connectTimeoutMs,
       // Changed credentials or rights on a server must not end a connection for ever.
       ignoreAuthErrorAbort: true,
     });
+    // Of several servers, another one may accept.
+    const isAlone = !waits && Array.isArray(read.servers) && read.servers.length === 1;
+    const connection = await (isAlone ? handshake.race(connecting) : connecting);
+    handshake.isOver = true;
     return { connection, createHeaders: library.headers };
   } catch (error) {
     throw connectionFault(error, options);
   }
 }
+
+/** For each server in turn. */
+const connectTimeoutMs = 10_000;
+
+/**
+ * A server that wants a certificate of the client ends the connection after the client has completed the handshake. The library does not notice that,
+ * and waits for the server until its time is over.
+ */
+class Handshake {
+  isOver = false;
+  #refuse: ((error: HandshakeRefused) => void) | undefined;
+
+  completed(socket: Pick<Socket, "once"> | undefined): void {
+    socket?.once("close", () => {
+      if (!this.isOver) this.#refuse?.(new HandshakeRefused(certificateAdvice));
+    });
+  }
+
+  async race(connecting: Promise<NatsConnection>): Promise<NatsConnection> {
+    const refused = new Promise<never>((_, reject) => {
+      this.#refuse = reject;
+    });
+    try {
+      return await Promise.race([connecting, refused]);
+    } catch (error) {
+      // The library continues for a while.
+      connecting.then((late) => late.close()).catch(() => {});
+      throw error;
+    }
+  }
+}
+
+class HandshakeRefused extends Error {}
+
+const certificateAdvice =
+  "it ended the connection after the TLS handshake. It may require a certificate of the client that its authorities have signed: name the files of yours as cert and key (--tls-cert, --tls-key).";
 
 type Library = Pick<
   typeof import("@nats-io/transport-node"),
@@ -104,16 +146,18 @@ async function importLibrary(): Promise<Library> {
   }
 }
 
-function readConnectionOptions(options: FleetConnectionOptions, library: Library): ConnectionOptions {
+function readConnectionOptions(options: FleetConnectionOptions, library: Library, handshake: Handshake): ConnectionOptions {
   const addresses = typeof options.servers === "string" ? options.servers.split(",") : options.servers;
   const servers = addresses.map((address) => readServer(address.trim()));
   if (servers.length === 0) throw invalid("no server is named");
   const authenticator = authenticatorOf(options, library);
-  const wantsTls = options.tls === undefined ? servers.some(({ isLocal }) => !isLocal) : options.tls !== false;
+  const wantsTls = options.tls === undefined && servers.some(({ isLocal }) => !isLocal);
+  // To the library, no options at all mean TLS where the server offers it.
+  const tls = options.tls === false ? null : options.tls !== undefined || wantsTls ? readTls(options.tls ?? {}, handshake) : undefined;
   return {
     servers: servers.map(({ address }) => address),
     ...(authenticator !== undefined && { authenticator }),
-    ...(wantsTls && { tls: readTls(options.tls || {}) }),
+    ...(tls !== undefined && { tls }),
   };
 }
 
@@ -163,31 +207,44 @@ function readSecret(file: string, what: string): Uint8Array {
 
 type LibraryTls = NonNullable<ConnectionOptions["tls"]> & Pick<TlsConnectionOptions, "checkServerIdentity">;
 
-function readTls({ ca, cert, key }: Exclude<FleetConnectionOptions["tls"], false | undefined>): LibraryTls {
+function readTls({ ca, cert, key }: Exclude<FleetConnectionOptions["tls"], false | undefined>, handshake: Handshake): LibraryTls {
   return {
-    checkServerIdentity: checkIdentity,
+    checkServerIdentity(host, certificate) {
+      const fault = checkIdentity.call(this as IdentityCheck | undefined, host, certificate);
+      if (fault === undefined) handshake.completed((this as IdentityCheck | undefined)?.socket);
+      return fault;
+    },
     ...(ca !== undefined && { caFile: ca }),
     ...(cert !== undefined && { certFile: cert }),
     ...(key !== undefined && { keyFile: key }),
   };
 }
 
+/** What Node calls the check with: the options of the connection. */
+interface IdentityCheck {
+  readonly servername?: string;
+  readonly socket?: Pick<Socket, "remoteAddress" | "once">;
+}
+
 /**
  * For a server that is named by its IP address the library names no host, and Node compares the certificate with "localhost". Node calls this as a
  * method of the options of the connection, which have its socket; called otherwise, it compares with what Node says.
  */
-function checkIdentity(
-  this: { readonly servername?: string; readonly socket?: Pick<Socket, "remoteAddress"> } | undefined,
-  host: string,
-  certificate: PeerCertificate,
-): Error | undefined {
+function checkIdentity(this: IdentityCheck | undefined, host: string, certificate: PeerCertificate): Error | undefined {
   const address = this?.servername === "" ? this.socket?.remoteAddress : undefined;
   return checkServerIdentity(address ?? host, certificate);
 }
 
-function connectionFault(error: unknown, { servers }: FleetConnectionOptions): Error {
+function connectionFault(error: unknown, { servers, tls }: FleetConnectionOptions): Error {
   const message = error instanceof Error ? error.message : String(error);
   const at = [servers].flat().join(", ");
+  if (error instanceof HandshakeRefused)
+    return new HostError("FLEET_REFUSED", `The NATS server at ${at} refuses the connection: ${message}`, { cause: error });
+  // The library reads options for TLS that are not there when a server requires it.
+  if (tls === false && error instanceof Error && (error.cause instanceof TypeError || error instanceof TypeError))
+    return new HostError("FLEET_REFUSED", `The NATS server at ${at} requires TLS, which "tls": false (--no-tls) turns off.`, {
+      cause: error,
+    });
   if (/authori[sz]ation|authentication|credential/i.test(message)) {
     return new HostError("FLEET_REFUSED", `The NATS server at ${at} refuses these credentials: ${message}`, { cause: error });
   }

@@ -2,7 +2,15 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import type { Host, Logger, Session, SessionOptions, Tool, ToolInvocation } from "skillhost";
 import { AnsweredCalls } from "./answered-calls.ts";
-import { type CallMessage, type OfferedTool, protocolVersion, readCall, readControl, type WorkerMessage } from "./call-messages.ts";
+import {
+  type CallMessage,
+  maxToolList,
+  type OfferedTool,
+  protocolVersion,
+  readCall,
+  readControl,
+  type WorkerMessage,
+} from "./call-messages.ts";
 import { type CallSpans, openCallSpans } from "./call-spans.ts";
 import { CallTurns } from "./call-turns.ts";
 import { connectFleet, type FleetConnection, type FleetConnectionOptions, type FleetSubjects, fleetSubjects } from "./fleet-connection.ts";
@@ -228,10 +236,17 @@ class Worker implements ToolWorker {
       this.#served.set(key, { ...kept, tool });
     }
     this.#offers = Array.from(wanted.values(), ({ signature, definition }) => ({ signature, definition }));
-    const digest = createHash("sha256").update(JSON.stringify(this.#offers)).digest("hex");
+    const list = JSON.stringify(this.#offers);
+    const digest = createHash("sha256").update(list).digest("hex");
     if (digest === this.#digest) return;
     this.#digest = digest;
     this.#options.logger?.info("Serving tools.", { tools: this.#offers.length });
+    const bytes = Buffer.byteLength(list);
+    if (bytes > maxToolList)
+      this.#options.logger?.warning("The list of these tools is too large, so no host uses this worker. Serve fewer of them.", {
+        bytes,
+        maxToolList,
+      });
     this.#announce("here");
   }
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Msg, Subscription } from "@nats-io/transport-node";
 import type { Logger } from "skillhost";
-import { type OfferedTool, type PresenceMessage, protocolVersion, readOffers, readPresence } from "./call-messages.ts";
+import { maxToolList, type OfferedTool, type PresenceMessage, protocolVersion, readOffers, readPresence } from "./call-messages.ts";
 import type { FleetConnection, FleetSubjects } from "./fleet-connection.ts";
 import { FrameReader, isObject } from "./frames.ts";
 
@@ -22,8 +22,13 @@ interface KnownWorker {
 // Three announcements may be lost.
 const forgottenAfterMs = 16_000;
 const listTimeoutMs = 5_000;
-const maxList = 16 * 1024 * 1024;
 const maxWorkers = 10_000;
+
+class ListTooLarge extends Error {
+  constructor() {
+    super(`its list of tools is larger than ${maxToolList} bytes; let it serve fewer of them (--available), and others the rest`);
+  }
+}
 
 /** Which workers there are, and what each of them offers. */
 export class WorkerDirectory implements Disposable {
@@ -98,8 +103,9 @@ export class WorkerDirectory implements Disposable {
       this.#lists.set(digest, await this.#list(worker, digest));
       this.#problems.delete(worker);
     } catch (error) {
-      // The next announcement tries again.
-      this.#lists.delete(digest);
+      // It stays too large. Otherwise the next announcement tries again.
+      if (error instanceof ListTooLarge) this.#lists.set(digest, []);
+      else this.#lists.delete(digest);
       this.#report(worker, error instanceof Error ? error.message : String(error));
     }
     this.#changed();
@@ -108,7 +114,8 @@ export class WorkerDirectory implements Disposable {
   #list(worker: string, digest: string): Promise<readonly OfferedTool[]> {
     const { connection } = this.#options.fleet;
     const inbox = this.#options.subjects.host(worker, `list-${digest.slice(0, 16)}-${Math.random().toString(36).slice(2)}`);
-    const reader = new FrameReader(maxList);
+    const reader = new FrameReader(maxToolList);
+    let size = 0;
     return new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
         clearTimeout(timer);
@@ -121,6 +128,8 @@ export class WorkerDirectory implements Disposable {
           if (error !== null) return end(() => reject(error));
           if (message.headers?.code === 503) return end(() => reject(new Error("it has left")));
           const frame = reader.read(message);
+          size += message.data.length;
+          if (size > maxToolList) return end(() => reject(new ListTooLarge()));
           if (frame.kind === "part") return;
           if (frame.kind === "faulty") return end(() => reject(new Error(`of its list, ${frame.message}`)));
           // Another worker with the same id would answer with another list.

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { silentLogger } from "../../../src/base/logger.ts";
 import { callingHost, startServer, startWorker } from "./fleet-kit.ts";
 import { findNatsServer, type NatsServer, until } from "./nats-server.ts";
 
@@ -107,6 +108,45 @@ describe.skipIf(path === "")("a real nats-server (workers that are wrong)", () =
     const report = expect.objectContaining({ code: "FLEET_WORKER", message: expect.stringContaining("not the one that it announced") });
     await until(() => session.catalog.diagnostics.some(({ code }) => code === "FLEET_WORKER"), "the report");
     expect(session.catalog.diagnostics).toContainEqual(report);
+  });
+
+  test("a list of tools that is too large is fetched once and reported by both sides, and the other workers are used", async () => {
+    const server = await startServer();
+    const tools = Array.from({ length: 17 }, (_, index) => ({
+      signature: "0".repeat(64),
+      definition: { ...echo, name: `large${index}`, description: "x".repeat(1_048_576) },
+    }));
+    const bytes = Buffer.from(JSON.stringify({ tools }));
+    const digest = createHash("sha256").update(JSON.stringify(tools)).digest("hex");
+    const connection = await server.connect();
+    onTestFinished(() => connection.close());
+    let fetched = 0;
+    const answer = (message: Msg): void => {
+      fetched++;
+      const count = Math.ceil(bytes.length / 1_000_000);
+      for (let part = 0; part < count; part++) {
+        const place = headers();
+        place.set("Skillhost-Part", `list ${part} ${count}`);
+        message.respond(bytes.subarray(part * 1_000_000, (part + 1) * 1_000_000), { headers: place });
+      }
+    };
+    connection.subscribe(`skillhost.workers.${worker}.tools`, { callback: (_, message) => answer(message) });
+    const announce = (): void => connection.publish("skillhost.presence", JSON.stringify({ v: 1, type: "here", worker, tools: digest }));
+    connection.subscribe("skillhost.roll-call", { callback: announce });
+    await startWorker(server, { "tools/echo.ts": echoTool });
+    const { session, has } = await callingHost(server);
+    const isReported = (): boolean =>
+      session.catalog.diagnostics.some(({ code, message }) => code === "FLEET_WORKER" && /larger than 16777216/.test(message));
+    await until(isReported, "the report");
+    for (let one = 0; one < 3; one++) announce();
+    await connection.flush();
+    await has("echo");
+    expect((await session.callTool("echo", { a: 1 })).ok).toBe(true);
+    expect([fetched, isReported()]).toEqual([1, true]);
+    const warnings: string[] = [];
+    const huge = `import { defineTool } from "skillhost";\nexport default defineTool("huge", { description: "Huge.", metadata: { text: "x".repeat(17_000_000) }, handler: () => 1 });\n`;
+    await startWorker(server, { "tools/huge.ts": huge }, { logger: { ...silentLogger, warning: (text) => void warnings.push(text) } });
+    expect(warnings).toEqual([expect.stringContaining("too large")]);
   });
 
   test("an answer of 100 MB fails its call, and the host keeps working", async () => {

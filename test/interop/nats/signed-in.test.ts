@@ -165,6 +165,30 @@ describe.skipIf(path === "")("a real nats-server: who signs in", () => {
     await expect(openAs("stranger")).rejects.toMatchObject({ code: "FLEET_REFUSED" });
   });
 
+  test("a server that wants a certificate of its clients refuses at once who has none, or one of another authority", async () => {
+    const folder = tempFolder();
+    const [here, elsewhere] = [certificates(folder, "here", "127.0.0.1"), certificates(folder, "elsewhere", "127.0.0.1")];
+    const server = await startWith(["--tlsverify", "--tlscacert", here.ca, "--tlscert", here.cert, "--tlskey", here.key]);
+    const refused = { code: "FLEET_REFUSED", message: expect.stringContaining("--tls-cert") };
+    // The library itself waits until its time is over, and gives no reason.
+    for (const tls of [{ ca: here.ca }, { ...elsewhere, ca: here.ca }])
+      await expect(openSkillCatalog({ servers: server.address, tls })).rejects.toMatchObject(refused);
+  });
+
+  test("without TLS a server that offers it is used in plain text, and one that requires it refuses", async () => {
+    const folder = tempFolder();
+    const { cert, key } = certificates(folder, "here", "127.0.0.1");
+    put(join(folder, "offers.conf"), `tls { cert_file: "${cert}", key_file: "${key}" }\nallow_non_tls: true\n`);
+    const offers = await startWith(["-c", join(folder, "offers.conf")]);
+    // With the authorities of the system its certificate is not valid.
+    await expect(openSkillCatalog({ servers: offers.address, tls: {} })).rejects.toMatchObject({ code: "FLEET_UNREACHABLE" });
+    await using catalog = await openSkillCatalog({ servers: offers.address, tls: false });
+    expect(await catalog.list()).toEqual([]);
+    const requires = await startWith(["--tls", "--tlscert", cert, "--tlskey", key]);
+    const refused = { code: "FLEET_REFUSED", message: expect.stringContaining("requires TLS") };
+    await expect(openSkillCatalog({ servers: requires.address, tls: false })).rejects.toMatchObject(refused);
+  });
+
   test("a certificate for another address, and one of an unknown authority, are refused", async () => {
     const folder = tempFolder();
     const [here, elsewhere] = [certificates(folder, "here", "127.0.0.1"), certificates(folder, "elsewhere", "127.0.0.2")];
