@@ -34,6 +34,7 @@ const entries = {
   define: "define.js",
   testing: "testing.js",
   "cli/bin": "cli/bin.js",
+  "session/database/sql-worker": "session/database/sql-worker.js",
   "skills/isolation/child-main": "skills/isolation/child-main.js",
   ...ofTests,
   ...adapters,
@@ -294,12 +295,13 @@ function lazyPackages() {
 }
 
 /**
- * The child of an isolated skill needs at once what its port and its network are. Packages import more than functions, and commander's are
+ * The child of an isolated skill and the thread of a database need at once what their port is, and a child its network. Packages import more than functions, and commander's are
  * those of child_process for subcommands that are programs.
  */
 function isLazyBuiltin(id, importer = "") {
   if (installedName(importer) === "commander") return id === "node:child_process";
-  return lazyBuiltins.includes(id) && importer.startsWith(compiled) && !importer.startsWith(join(compiled, "skills/isolation/child-"));
+  const isChild = ["skills/isolation/child-", "session/database/sql-worker"].some((file) => importer.startsWith(join(compiled, file)));
+  return lazyBuiltins.includes(id) && importer.startsWith(compiled) && !isChild;
 }
 
 /** The module that takes the place of another: its functions and classes load that one when they are used. */

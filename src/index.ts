@@ -71,6 +71,7 @@ export type { ModelToolOptions, ModelToolTable, ToolSearchOptions } from "./sess
 export type { FilterPrecedence } from "./session/catalog/tool-filter.ts";
 export type { AskHandler, AskHandlers, AskInvocation } from "./session/clients/client-requests.ts";
 export type { Attachment, AttachmentOptions } from "./session/clients/session-client.ts";
+export type { SqlTodo, SqlTodos } from "./session/database/sql-database.ts";
 export type { SessionEvent, SessionEventData, SessionEventType } from "./session/history/event-types.ts";
 export type { RecordedEvent, Unsubscribe } from "./session/history/events.ts";
 export type {

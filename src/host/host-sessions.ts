@@ -5,6 +5,7 @@ import { errorMessage, HostError, toError } from "../base/errors.ts";
 import { isRecord } from "../base/json.ts";
 import type { AppendLog } from "../io/log/append-log.ts";
 import type { LogRecord } from "../io/log/read-log.ts";
+import type { SqlDatabase } from "../session/database/sql-database.ts";
 import type { SessionEnvironment } from "../session/environment.ts";
 import type { RecordedEvent } from "../session/history/events.ts";
 import { type ForkOrigin, forkHistory } from "../session/history/fork-history.ts";
@@ -71,6 +72,8 @@ export interface SessionOpening {
 export interface SessionStorage {
   readonly log: AppendLog;
   readonly files: WorkspaceFiles;
+  /** Absent: the session cannot have one. */
+  readonly database?: SqlDatabase | undefined;
 }
 
 /**
@@ -271,7 +274,7 @@ export class HostSessions {
       this.#remember(session);
       this.#options.onClosed(sessionId);
     };
-    return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, files: storage?.files });
+    return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, storage });
   }
 
   #describe(session: Session): OpenSession {

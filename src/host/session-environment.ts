@@ -9,6 +9,7 @@ import { outputsFolder } from "../session/calls/finalize-call.ts";
 import { type CatalogMemo, createCatalogMemo } from "../session/catalog/assemble-catalog.ts";
 import type { CatalogView } from "../session/catalog/catalog-view.ts";
 import type { CatalogSource, ToolCatalog } from "../session/catalog/tool-catalog.ts";
+import type { SqlDatabase } from "../session/database/sql-database.ts";
 import { type DescribedSkill, describeSkill, type SessionEnvironment } from "../session/environment.ts";
 import type { PromptAndResourceSource } from "../session/prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "../session/session-config.ts";
@@ -45,7 +46,8 @@ interface EnvironmentOptions {
   onRelease(sessionId: string): void;
   /** Whether loading waits until the session needs its sources, or a moment has passed. */
   readonly loadsLate: boolean;
-  readonly files: WorkspaceFiles | undefined;
+  /** What the session is kept in. Undefined: its own folder. */
+  readonly storage: { readonly files: WorkspaceFiles; readonly database?: SqlDatabase | undefined } | undefined;
 }
 
 /** Connects one session to the host's sources, and keeps the skill folders loaded that only this session names. */
@@ -55,6 +57,7 @@ export class HostSessionEnvironment implements SessionEnvironment {
   readonly pushTrust: PushTrust | undefined;
   readonly mcp: HostedServers;
   readonly files: WorkspaceFiles | undefined;
+  readonly database: SqlDatabase | "none" | undefined;
   readonly #parts: EnvironmentParts;
   readonly #onRelease: (sessionId: string) => void;
   readonly #sessionId = randomUUID();
@@ -64,12 +67,13 @@ export class HostSessionEnvironment implements SessionEnvironment {
   #adopted: ResolvedSessionConfig | undefined;
   #reconsidered: Promise<void> | undefined;
 
-  constructor(parts: EnvironmentParts, { onRelease, loadsLate, files }: EnvironmentOptions) {
+  constructor(parts: EnvironmentParts, { onRelease, loadsLate, storage }: EnvironmentOptions) {
     this.log = parts.options.log;
     this.approvals = parts.approvals;
     this.pushTrust = parts.pushTrust;
     this.mcp = new HostedServers(parts.servers, () => this.#resolve(this.#adopted?.view ?? allSkills));
-    this.files = files;
+    this.files = storage?.files;
+    this.database = storage && (storage.database ?? "none");
     this.#parts = parts;
     this.#onRelease = onRelease;
     this.#roots = new SessionRoots(parts.store, loadsLate);

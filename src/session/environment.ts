@@ -6,6 +6,7 @@ import type { ApprovalStore } from "../trust/approvals.ts";
 import type { PushTrust } from "../trust/push-trust.ts";
 import type { CatalogView } from "./catalog/catalog-view.ts";
 import type { ToolCatalog } from "./catalog/tool-catalog.ts";
+import type { SqlDatabase } from "./database/sql-database.ts";
 import type { SessionServers } from "./mcp/server-connections.ts";
 import type { PromptAndResourceSource } from "./prompts-resources/prompts-and-resources.ts";
 import type { ResolvedSessionConfig, SessionDefaults } from "./session-config.ts";
@@ -57,6 +58,8 @@ export interface SessionEnvironment {
   readonly pushTrust?: PushTrust | undefined;
   /** The files of the session itself, such as its plan. Absent: those in its own folder. */
   readonly files?: WorkspaceFiles | undefined;
+  /** The database of the session's client. Absent: a file in the session's own folder. `none`: the session cannot have one. */
+  readonly database?: SqlDatabase | "none" | undefined;
   /** The session's own folder; it need not exist yet. */
   sessionDirectory(sessionId: string): string;
   /** The session ended: what was loaded for it alone may go. */

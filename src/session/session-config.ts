@@ -92,6 +92,11 @@ export interface SessionOptions extends AgentOptions, ServerOptions, TurnOptions
   /** Whether the session keeps what files contained before its tools changed them, for `session.rewind`. Default: false. */
   readonly fileChangeTracking?: boolean | undefined;
   /**
+   * Whether the model has the tool `sql`: a database in the session's folder, with a list of its todos that `session.readSqlTodos` reads.
+   * Default: false.
+   */
+  readonly sessionDatabase?: boolean | undefined;
+  /**
    * What the program knows of this session, such as its user: handlers of tools, prompts and resources read it as
    * `invocation.context`. It stays in this process: no log, client or model gets it. Declare its type by extending `CallerContext`.
    */
@@ -320,6 +325,7 @@ const fields: FieldReaders<SessionOptions> = {
   waitForAttachments: readFlag,
   toolTimeout: readPositive,
   fileChangeTracking: readFlag,
+  sessionDatabase: readFlag,
   largeOutput: readLargeOutput,
   context: readRecord,
 };

@@ -15,6 +15,7 @@ import { SessionCatalog } from "./catalog/live-catalog.ts";
 import { SessionToolset } from "./catalog/session-tools.ts";
 import { ClientRequests } from "./clients/client-requests.ts";
 import { SessionClients } from "./clients/session-client.ts";
+import { SessionDatabase } from "./database/session-database.ts";
 import { type DescribedSkill, describeSkill, type SessionEnvironment, sessionClosed, takenOver, takenOverWarning } from "./environment.ts";
 import { SessionUsage } from "./history/conversation-history.ts";
 import { SessionEvents } from "./history/events.ts";
@@ -61,6 +62,8 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
   readonly offers: SessionPromptsAndResources;
   readonly plan: SessionPlan;
   readonly workspace: SessionWorkspace;
+  /** Undefined: the session cannot have one. */
+  readonly database: SessionDatabase | undefined;
   /** Where summaries of the conversation are stored. Undefined: the session itself is not stored. */
   readonly checkpoints: CheckpointStore | undefined;
   /** Undefined: the session does not track changes of files. */
@@ -115,6 +118,8 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     this.workspace = new SessionWorkspace(files, this.events);
     this.checkpoints = sessionLog === undefined ? undefined : this.workspace;
     this.plan = this.#createPlan();
+    const place = environment.database ?? join(environment.sessionDirectory(this.sessionId), databaseFile);
+    this.database = place === "none" ? undefined : new SessionDatabase({ events: this.events, log, place });
     this.toolset = new SessionToolset(this);
     this.services = this.toolset.services;
     this.#agentChanges = createAgentChanges(this.events, config.agents.selected);
@@ -304,12 +309,15 @@ export class SessionRuntime implements CallServices, SessionTurnContext {
     this.#emitShutdown();
     this.events.close();
     await this.fileHistory?.settled();
+    await this.database?.close();
     await this.recording.close();
     this.fileChanges.clear();
     this.changes.clear();
     this.environment.release();
   }
 }
+
+const databaseFile = "session.db";
 
 function directoryContext(cwd: string): { readonly cwd: string; readonly gitRoot?: string } {
   const top = locationOf(cwd);

@@ -25,6 +25,7 @@ import type { ClientRequests } from "./clients/client-requests.ts";
 import type { ToolsDiff } from "./clients/pushed-tools.ts";
 import { type Attachment, type AttachmentOptions, toToolAnswer } from "./clients/session-client.ts";
 import { SessionConversation } from "./conversation.ts";
+import { noTodos, type SqlTodos } from "./database/sql-database.ts";
 import type { DescribedSkill, SessionEnvironment } from "./environment.ts";
 import type { History, SessionUsage } from "./history/conversation-history.ts";
 import type { SessionEvent, SessionEventType } from "./history/event-types.ts";
@@ -332,6 +333,15 @@ export class Session implements AsyncDisposable {
    */
   rewind(eventId: string, options: RewindOptions = {}): Promise<RewindResult> {
     return this.rewinding.rewind(eventId, options);
+  }
+
+  /**
+   * What the model has to do, as it wrote it with the tool `sql` (`sessionDatabase`), the oldest first. `session.todos_changed` says when to
+   * read it again. @throws HostError `SESSION_CLOSED`
+   */
+  async readSqlTodos(): Promise<SqlTodos> {
+    this.#runtime.assertOpen();
+    return (await this.#runtime.database?.readTodos()) ?? noTodos;
   }
 
   /** The agents that the session's agents have started. @internal */

@@ -27,7 +27,7 @@ export function executeCall(
   const tool = run.tool!;
   if (!tool.hasHandler) return askForResult(run, host, tool);
   // What a session's own tool waits for, people and agents, has its own limits.
-  run.startClock(isSessionTool(tool) ? Number.POSITIVE_INFINITY : (tool.definition.timeout ?? host.config.toolTimeout));
+  run.startClock(tool.definition.timeout ?? (isSessionTool(tool) ? Number.POSITIVE_INFINITY : host.config.toolTimeout));
   try {
     const tap = trafficTap();
     const raw =

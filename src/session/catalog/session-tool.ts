@@ -26,5 +26,6 @@ export const sessionToolNames: ReadonlySet<string> = new Set([
   "read_agent",
   "write_agent",
   "list_agents",
+  "sql",
   "tool_search_tool_regex",
 ]);

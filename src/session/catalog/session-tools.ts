@@ -7,6 +7,7 @@ import { ChildConversation } from "../agents/sub-agent-conversation.ts";
 import { type ChildRequest, maxAgentDepth, SubAgents } from "../agents/sub-agents.ts";
 import type { AskKind } from "../clients/request-kinds.ts";
 import type { SessionClients } from "../clients/session-client.ts";
+import type { SessionDatabase } from "../database/session-database.ts";
 import { type SessionEnvironment, transcriptPath } from "../environment.ts";
 import type { RecordedEvent } from "../history/events.ts";
 import type { SessionServerConnections } from "../mcp/server-connections.ts";
@@ -16,6 +17,7 @@ import { askUser, askUserByForm } from "../tools/ask-user.ts";
 import { exitPlanMode } from "../tools/plan-mode.ts";
 import type { SessionPlan, SessionServices } from "../tools/session-tool-services.ts";
 import { offeredSkills, useSkill } from "../tools/skill-tool.ts";
+import { sqlTool } from "../tools/sql-tool.ts";
 import { createTaskTool, listAgents, readAgent, writeAgent } from "../tools/sub-agent-tools.ts";
 import { ModelCache } from "../turns/turn-options.ts";
 import type { TurnContext } from "../turns/turn-types.ts";
@@ -31,16 +33,19 @@ interface ToolDefinitionSource {
   readonly userInput: "question" | "form" | undefined;
   /** A plan is being made, and a client can approve it. */
   readonly planning: boolean;
+  /** The session has a database. */
+  readonly database: boolean;
   /** The agents that can be given tasks; none where there is no model for them. */
   readonly agents: readonly AgentProfile[];
 }
 
 /** The tools for what a conversation can do. Equal offers give the same tools. The search for deferred tools comes with the deferral. */
-function sessionToolsFor({ skills, userInput, planning, agents }: ToolDefinitionSource): readonly Tool[] {
+function sessionToolsFor({ skills, userInput, planning, database, agents }: ToolDefinitionSource): readonly Tool[] {
   return [
     ...(skills ? [useSkill] : []),
     ...(userInput === undefined ? [] : [userInput === "form" ? askUserByForm : askUser]),
     ...(planning ? [exitPlanMode] : []),
+    ...(database ? [sqlTool] : []),
     ...(agents.length > 0 ? [taskToolFor(agents), readAgent, writeAgent, listAgents] : []),
   ];
 }
@@ -59,6 +64,7 @@ interface ToolsetContext extends TurnContext {
   readonly clients: SessionClients;
   readonly servers: SessionServerConnections;
   readonly plan: SessionPlan;
+  readonly database: SessionDatabase | undefined;
   /** Sends a message to the session's own agent, which continues if it is idle. */
   notify(message: string): void;
   background(work: PromiseLike<unknown>): void;
@@ -88,6 +94,7 @@ export class SessionToolset {
       skills: () => host.environment.skills(host.config.view),
       subAgents,
       plan: host.plan,
+      database: host.database,
     };
   }
 
@@ -132,12 +139,13 @@ export class SessionToolset {
   }
 
   #offersAt(depth: number): ToolDefinitionSource {
-    const { turn } = this.#host.config;
+    const { turn, options } = this.#host.config;
     return {
       // A sub-agent has only the skills that it is given from the start.
       skills: depth === 0 && offeredSkills(this.services.skills()).length > 0,
       userInput: this.#userInput(),
       planning: depth === 0 && turn.agentMode === "plan" && this.#host.clients.canAsk("exitPlanMode"),
+      database: options.sessionDatabase === true && this.#host.database !== undefined,
       agents: depth < maxAgentDepth ? startableAgents(this.#host.config.agents) : [],
     };
   }

@@ -88,6 +88,8 @@ type SessionStateEvents = {
   readonly "session.mode_changed": { readonly previousMode: string; readonly newMode: string };
   readonly "session.model_change": { readonly newModel: string; readonly previousModel?: string; readonly reasoningEffort?: string };
   readonly "session.plan_changed": { readonly operation: FileOperation };
+  /** The model has written its todos: read them with `session.readSqlTodos()`. */
+  readonly "session.todos_changed": Fields;
   readonly "session.workspace_file_changed": { readonly operation: FileOperation; readonly path: string };
   readonly "session.compaction_start": ContextSize & { readonly model: string; readonly trigger: string };
   readonly "session.compaction_complete": {

@@ -184,6 +184,7 @@ const keeping: { readonly [K in keyof Required<SessionOptions>]: "log" | "proces
   waitForAttachments: "log",
   toolTimeout: "log",
   fileChangeTracking: "log",
+  sessionDatabase: "log",
   hookTimeout: "log",
   permissions: "log",
   largeOutput: "log",

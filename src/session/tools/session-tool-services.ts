@@ -1,6 +1,7 @@
 import type { Logger } from "../../base/logger.ts";
 import type { SkillEntry } from "../../tools/tool-source.ts";
 import type { SubAgents } from "../agents/sub-agents.ts";
+import type { SessionDatabase } from "../database/session-database.ts";
 import type { SessionEvents } from "../history/events.ts";
 import type { AgentMode } from "../prompt/system-prompt.ts";
 
@@ -20,4 +21,6 @@ export interface SessionServices {
   skills(): readonly SkillEntry[];
   readonly subAgents: SubAgents;
   readonly plan: SessionPlan;
+  /** Undefined: the session cannot have one. */
+  readonly database: SessionDatabase | undefined;
 }

@@ -11,13 +11,15 @@ const missingCode = "ENOENT";
 /** The files of one session at its client, which may be replaced by another after a reconnection. */
 export class ClientFiles {
   readonly statePath: string;
+  readonly hasDatabases: boolean;
   readonly #sessionId: string;
   client: Client;
 
-  constructor(client: Client, sessionId: string, { statePath }: Pick<ClientFileSystem, "statePath">) {
+  constructor(client: Client, sessionId: string, { statePath, hasDatabases }: Pick<ClientFileSystem, "statePath" | "hasDatabases">) {
     this.client = client;
     this.#sessionId = sessionId;
     this.statePath = statePath;
+    this.hasDatabases = hasDatabases;
   }
 
   /** The files of another session at the same client. */
@@ -85,6 +87,20 @@ export class ClientFiles {
     this.#refuse(answer["error"], path);
     const entries = Array.isArray(answer["entries"]) ? answer["entries"].filter(isRecord) : [];
     return entries.flatMap(({ name, type }) => (typeof name === "string" ? [{ name, isFolder: type === "directory" }] : []));
+  }
+
+  /** Runs a statement on the session's database. @throws HostError `SESSION_FS`, with the client's message. */
+  async query(query: string, queryType: "exec" | "query" | "run"): Promise<Readonly<Record<string, unknown>>> {
+    const answer = await this.#ask("sqliteQuery", { query, queryType });
+    const { error } = answer;
+    if (error === undefined || error === null) return answer;
+    const message = isRecord(error) && typeof error["message"] === "string" ? error["message"] : "the client gave no reason";
+    throw new HostError("SESSION_FS", message);
+  }
+
+  /** Whether the session's database was made. */
+  async hasDatabase(): Promise<boolean> {
+    return (await this.#ask("sqliteExists", {}))["exists"] === true;
   }
 
   async #ask(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {

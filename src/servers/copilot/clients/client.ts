@@ -77,4 +77,6 @@ export interface ClientFileSystem {
   /** The folder of a session's state. Each session has its own file system. */
   readonly statePath: string;
   readonly initialDirectory: string;
+  /** Whether it runs queries on a database of each session. */
+  readonly hasDatabases: boolean;
 }

@@ -74,8 +74,6 @@ export const absentServices: MethodFamily = {
   }),
   // Headers are never requested from clients, so no request is pending.
   "session.mcp.headers.handlePendingHeadersRefreshRequest": inSession(() => ({ success: false })),
-  "session.plan.readSqlTodos": inSession(() => ({ rows: [] })),
-  "session.plan.readSqlTodosWithDependencies": inSession(() => ({ rows: [], dependencies: [] })),
   // Notifications are delivered at once and do not wait in the queue.
   "session.queue.consumeSystemNotifications": inSession(() => ({ removed: false })),
   "session.remote.disable": inSession(() => undefined),

@@ -74,7 +74,6 @@ const absentPrefixes = [
   "session.mcp.headers.",
   "session.mcp.oauth.respond",
   "session.mcp.unregisterExternalClient",
-  "session.plan.readSqlTodos",
   "session.queue.consumeSystemNotifications",
   "session.remote.",
   "session.sandbox.",

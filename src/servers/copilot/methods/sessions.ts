@@ -98,7 +98,12 @@ export const sessions: MethodFamily = {
         "SESSION_FS",
         "sessionFs.setProvider was called too late: this runtime already has sessions. Call it before the first session is created.",
       );
-    client.fileSystem = { statePath: params.text("sessionStatePath"), initialDirectory: params.optionalText("initialCwd") ?? "" };
+    const capabilities = params.optionalRecord("capabilities");
+    client.fileSystem = {
+      statePath: params.text("sessionStatePath"),
+      initialDirectory: params.optionalText("initialCwd") ?? "",
+      hasDatabases: capabilities?.["sqlite"] === true,
+    };
     return { success: true };
   },
   // An open session holds its lock, so releasing the lock closes the session.

@@ -22,6 +22,8 @@ export const workspaces: MethodFamily = {
     const session = sessionOf(call);
     if (await workspaceOf(call).deletePlan()) session.session.events.append("session.plan_changed", { operation: "delete" });
   },
+  "session.plan.readSqlTodos": async (call) => ({ rows: (await sessionOf(call).session.readSqlTodos()).rows }),
+  "session.plan.readSqlTodosWithDependencies": (call) => sessionOf(call).session.readSqlTodos(),
   "session.workspaces.getWorkspace": describeWorkspace,
   async "session.workspaces.ensure"(call) {
     await workspaceOf(call).updateMetadata({ ...identityOf(sessionOf(call)), ...contextOf(call) });

@@ -29,7 +29,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
   const withPlugins = plugins.addTo(options);
   const mcpServers = await withUserServers(server, withPlugins.mcpServers);
-  const fixed = { ...ownCallbacks(server, sessionId), ...mcpServers, sessionId, waitForAttachments: true };
+  const fixed = { ...ownCallbacks(server, sessionId), ...mcpServers, sessionId, waitForAttachments: true, sessionDatabase: true };
   const files = filesAt(client, sessionId);
   const place = files === undefined ? {} : { storage: storageIn(files) };
   const given = { ...inClientsFolder(client), ...withPlugins, ...(customInstructions && { customInstructions }), ...fixed };
@@ -99,6 +99,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
     ...(hadHooks && options.hooks === undefined && { hooks: plugins.withHooks(undefined) ?? {} }),
     ...instructionsOf(server, params, known?.session),
     waitForAttachments: true,
+    sessionDatabase: true,
   };
   const files = filesAt(client, sessionId);
   const place = files === undefined || known?.session.isOpen ? {} : { storage: await findStorage(files, sessionId) };

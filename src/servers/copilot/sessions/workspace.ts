@@ -3,6 +3,7 @@ import { HostError } from "../../../base/errors.ts";
 import type { SessionStorage } from "../../../host/host-sessions.ts";
 import { noFile, type WorkspaceFileStat, type WorkspaceFiles } from "../../../session/workspace/workspace-files.ts";
 import type { Client } from "../clients/client.ts";
+import { ClientDatabase } from "../clients/client-database.ts";
 import { ClientFiles, ClientLog } from "../clients/client-files.ts";
 import type { ServerContext } from "../context.ts";
 import type { CopilotSession } from "./copilot-session.ts";
@@ -19,7 +20,8 @@ export function filesAt(client: Client, sessionId: string): ClientFiles | undefi
 
 /** The storage of a session at a client. */
 export function storageIn(files: ClientFiles): SessionStorage {
-  return { log: new ClientLog(files), files: new ClientWorkspaceFiles(files) };
+  const database = files.hasDatabases ? new ClientDatabase(files) : undefined;
+  return { log: new ClientLog(files), files: new ClientWorkspaceFiles(files), database };
 }
 
 /** The storage of an existing session at a client. @throws HostError `SESSION_NOT_FOUND`. */
