@@ -21,6 +21,8 @@ export interface PromptCommandOptions {
   readonly stream: boolean;
   /** Whether the session is stored, so that it can be resumed. */
   readonly save: boolean;
+  /** Whether the model has a database with its todos. */
+  readonly todos?: boolean;
 }
 
 /** The options of a session for prompts. Calls that no rule decides are asked for on a terminal, and denied elsewhere. */
@@ -30,6 +32,7 @@ export function toSessionOptions(options: PromptCommandOptions, context: Command
     ...chosen?.options,
     ...modelFrom(options, context.io.env),
     persist: options.save,
+    ...(options.todos === true && { sessionDatabase: true }),
     streaming: options.stream,
     systemMessage: options.system === undefined ? undefined : { content: options.system },
     availableTools: options.available,

@@ -14,6 +14,7 @@ import type { LineReader } from "../line-reader.ts";
 import { withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 import { type PromptCommandOptions, toSessionOptions } from "../prompt-session.ts";
+import { followTodos, todoLines } from "../show-todos.ts";
 import { findStoredSession } from "../stored-sessions.ts";
 import { visibleLine, visibleText } from "../terminal-style.ts";
 import { createTurnReport } from "../turn-report.ts";
@@ -89,6 +90,7 @@ class Conversation {
 
   async run(): Promise<number> {
     const { io } = this.#context;
+    using _todos = followTodos(this.#session, this.#context.out);
     using _interrupt = io.onInterrupt?.(() => this.#interrupt());
     using _end = onAbort(io.signal, () => this.#stop.abort(io.signal.reason));
     let code = 0;
@@ -158,6 +160,10 @@ class Conversation {
       skills: () => {
         for (const skill of this.#host.skills) out.note(`${visibleLine(skill.name)}  ${skill.state}`);
       },
+      todos: async () => {
+        const { rows } = await this.#session.readSqlTodos();
+        for (const line of rows.length === 0 ? ["The model has no todos."] : todoLines(rows)) out.note(line);
+      },
       reload: () => this.#host.reload(),
       export: () => this.#export(words),
     };
@@ -174,7 +180,7 @@ class Conversation {
   #help(): void {
     const { out } = this.#context;
     out.note(
-      "/tools  the tools that the model can call\n/skills  the skills\n/reload  load all skills again\n/export <file>  write the session to a .md or .jsonl file\n/exit  end (also Ctrl-D)",
+      "/tools  the tools that the model can call\n/skills  the skills\n/todos  what the model has to do (with --todos)\n/reload  load all skills again\n/export <file>  write the session to a .md or .jsonl file\n/exit  end (also Ctrl-D)",
     );
     for (const { name, description } of this.#session.commands) out.note(`/${visibleLine(name)}  ${visibleLine(description ?? "")}`);
     out.note("Ctrl-C ends the model's turn, and between turns the conversation.");

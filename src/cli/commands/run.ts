@@ -9,6 +9,7 @@ import { formatOf, writeExport } from "../export-session.ts";
 import { withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 import { type PromptCommandOptions, toSessionOptions } from "../prompt-session.ts";
+import { followTodos, todoLines } from "../show-todos.ts";
 import { visibleLine } from "../terminal-style.ts";
 import { createTurnReport, type TurnReport } from "../turn-report.ts";
 
@@ -32,8 +33,12 @@ export async function run(context: CommandContext, given: string, options: RunCo
       if (out.isJson) out.json(event);
       report.onEvent(event);
     });
+    using _todos = followTodos(session, out);
     try {
-      return await converse(context, session, prompt, report);
+      const answer = await converse(context, session, prompt, report);
+      const { rows } = await session.readSqlTodos();
+      if (rows.length > 0) out.note(`\n${todoLines(rows).join("\n")}`);
+      return answer;
     } finally {
       if (exported !== undefined) await exportTo(session, exported);
     }

@@ -42,7 +42,8 @@ function withModel(command: Command): Command {
       .option("--base-url <url>", "OpenAI-compatible endpoint (default: OPENAI_BASE_URL; key: OPENAI_API_KEY)")
       .option("--system <text>", "extra instructions, appended to the system message")
       .option("--no-stream", "print the answer only when it is complete")
-      .option("--no-save", "do not store the session"),
+      .option("--no-save", "do not store the session")
+      .option("--todos", "give the model a database (tool sql) with a list of its todos, and show how far it is"),
   );
 }
 

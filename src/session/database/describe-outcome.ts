@@ -20,9 +20,7 @@ export function describeOutcome({ statements, failure, isRolledBack }: SqlOutcom
 const rolledBack = "The transaction was not committed, so its changes were undone. End it with COMMIT in the same query.";
 
 function numbered(statements: readonly StatementOutcome[]): string {
-  return statements
-    .map((outcome, index) => `${index + 1}. ${outcome.word}\n   ${textOf(outcome).replaceAll("\n", "\n   ")}`)
-    .join("\n\n");
+  return statements.map((outcome, index) => `${index + 1}. ${outcome.word}\n   ${textOf(outcome).replaceAll("\n", "\n   ")}`).join("\n\n");
 }
 
 function textOf(outcome: StatementOutcome): string {

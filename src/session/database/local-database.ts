@@ -58,9 +58,7 @@ export class LocalDatabase implements SqlDatabase {
   async #open(): Promise<SqlThread> {
     if (this.#isClosed) throw failed("the session has ended");
     if (this.#thread?.hasEnded === false) return this.#thread;
-    const size = await sizeOf(this.#file);
-    if (size !== undefined && size > sqlLimits.databaseBytes) throw failed(`${this.#file} has more than ${sqlLimits.databaseBytes} bytes`);
-    const bytes = size === undefined ? undefined : new Uint8Array(await readFile(this.#file));
+    const bytes = await this.#read();
     const thread = new SqlThread();
     try {
       await thread.ask({ kind: "open", bytes }, "opened");
@@ -70,6 +68,18 @@ export class LocalDatabase implements SqlDatabase {
     }
     this.#thread = thread;
     return thread;
+  }
+
+  /** Undefined: there is no database yet. */
+  async #read(): Promise<Uint8Array | undefined> {
+    const size = await sizeOf(this.#file);
+    if (size === undefined) return undefined;
+    if (size > sqlLimits.databaseBytes) throw failed(`${this.#file} has more than ${sqlLimits.databaseBytes} bytes`);
+    try {
+      return new Uint8Array(await readFile(this.#file));
+    } catch (error) {
+      throw failed(`it cannot be read (${errorMessage(error)})`, error);
+    }
   }
 
   async #store(bytes: Uint8Array): Promise<void> {

@@ -20,7 +20,10 @@ export class SessionDatabase {
   }
 
   /** Runs a query of a model, and announces todos that it changed. @throws HostError `SESSION_DATABASE`; the signal's reason. */
-  async run(sql: string, { signal, agentId }: { readonly signal: AbortSignal; readonly agentId?: string | undefined }): Promise<SqlOutcome> {
+  async run(
+    sql: string,
+    { signal, agentId }: { readonly signal: AbortSignal; readonly agentId?: string | undefined },
+  ): Promise<SqlOutcome> {
     const outcome = await (await this.#open()).run(sql, signal);
     if (outcome.changesTodos) this.#parts.events.append("session.todos_changed", {}, agentId);
     return outcome;

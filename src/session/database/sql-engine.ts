@@ -32,6 +32,8 @@ export class SqlEngine {
   /** `isStopped` is asked again and again while a statement runs. */
   static async load(isStopped: () => boolean): Promise<SqlEngine> {
     const silent = (): void => {};
+    // It would log each statement that fails.
+    Object.assign(globalThis, { sqlite3ApiConfig: { debug: silent, error: silent, log: silent, warn: silent } });
     return new SqlEngine(await sqlite3InitModule({ print: silent, printErr: silent }), isStopped);
   }
 
@@ -225,8 +227,7 @@ PRAGMA hard_heap_limit = ${sqlLimits.heapBytes}; PRAGMA foreign_keys = ON;`);
         return capi.SQLITE_OK;
       default:
         // ALTER names the table second. Everything else that comes here writes.
-        if (this.#word !== "VACUUM" && [first, second].some((name) => todoNames.has(name.toLowerCase())))
-          this.#writes = "todos";
+        if (this.#word !== "VACUUM" && [first, second].some((name) => todoNames.has(name.toLowerCase()))) this.#writes = "todos";
         this.#writes ??= "other";
         return capi.SQLITE_OK;
     }
@@ -287,7 +288,7 @@ const stepsPerQuestion = 10_000;
 const tooLong = `the query took more than ${sqlLimits.steps} steps and was stopped. Narrow it, add an index, or end its recursion`;
 const todoNames: ReadonlySet<string> = new Set(["todos", "todo_deps"]);
 
-/** What tells about tables: their argument is a name. */
+/** What describes tables: their argument is a name. */
 const describing: ReadonlySet<string> = new Set([
   "foreign_key_check",
   "foreign_key_list",

@@ -100,7 +100,6 @@ export const knownDifferences: readonly KnownDifferences[] = [
       ...differing("session.start", "copilotVersion producer"),
       ...differing("system.message", "content"),
       ...differing("tool.execution_complete", "result.detailedContent"),
-      "request tools - sql",
       "request tools + write_bash",
     ],
   },

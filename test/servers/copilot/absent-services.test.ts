@@ -56,7 +56,6 @@ describe("a service that skillhost does not have", () => {
         "session.remote.enable": { remoteSteerable: false },
         "sessions.startRemoteControl": { status: { state: "error", error: expect.stringContaining("only on this machine") } },
         "session.mcp.headers.handlePendingHeadersRefreshRequest": { success: false },
-        "session.plan.readSqlTodosWithDependencies": { rows: [], dependencies: [] },
         "session.schedule.list": { entries: [] },
         "session.ui.handlePendingAutoModeSwitch": { success: false },
         "session.visibility.get": { synced: false },

@@ -53,7 +53,7 @@ const neverEmitted: Readonly<Record<string, readonly string[]>> = {
     "session.schedule_created",
     "session.schedule_rearmed",
   ],
-  "There are no todo tables, and no store of memories.": ["session.memory_changed", "session.todos_changed"],
+  "There is no store of memories.": ["session.memory_changed"],
   "Nothing is billed, and no cache of an endpoint is observed.": [
     "prompt_cache_break",
     "session.session_limits_changed",

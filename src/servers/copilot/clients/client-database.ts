@@ -50,7 +50,9 @@ export class ClientDatabase implements SqlDatabase {
     const edges = "SELECT todo_id AS todoId, depends_on AS dependsOn FROM todo_deps ORDER BY todo_id, depends_on";
     const [rows, dependencies] = await Promise.all([this.#select(todos), this.#select(edges)]);
     return {
-      rows: rows.map((row): SqlTodo => Object.fromEntries(todoFields.flatMap((name) => (row[name] == null ? [] : [[name, String(row[name])]])))),
+      rows: rows.map(
+        (row): SqlTodo => Object.fromEntries(todoFields.flatMap((name) => (row[name] == null ? [] : [[name, String(row[name])]]))),
+      ),
       dependencies: dependencies.flatMap(({ todoId, dependsOn }) =>
         todoId == null || dependsOn == null ? [] : [{ todoId: String(todoId), dependsOn: String(dependsOn) }],
       ),
@@ -113,7 +115,8 @@ function cellOf(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-const token = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|`(?:[^`]|``)*(?:`|$)|\[[^\]]*(?:\]|$)|\w+|[^\s\w]/g;
+const token =
+  /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|`(?:[^`]|``)*(?:`|$)|\[[^\]]*(?:\]|$)|\w+|[^\s\w]/g;
 
 /**
  * The statements of a query, without those that are empty. The body of a trigger, from BEGIN to END, belongs to its statement.
