@@ -124,6 +124,7 @@ const inlined = [
   "smol-toml",
   "tinyglobby",
   "vscode-jsonrpc",
+  "ws",
   "yaml",
 ];
 

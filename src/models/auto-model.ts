@@ -6,6 +6,8 @@ import type { Endpoint } from "./provider-endpoint.ts";
 interface AutoModelParts {
   readonly chat: ChatModel;
   readonly responses: ChatModel;
+  /** The Responses API over WebSocket connections. Undefined: they are not to be used. */
+  readonly overSocket: ChatModel | undefined;
   readonly endpoint: Endpoint;
   /** The model's name at the endpoint. */
   readonly name: string;
@@ -13,9 +15,10 @@ interface AutoModelParts {
 
 /**
  * A model that is asked by chat completions until the endpoint refuses it there. Then the endpoint's list of models decides, once:
- * a model that is listed for `/responses` and not for chat completions is asked by the Responses API from then on.
+ * a model that is listed for `/responses` and not for chat completions is asked by the Responses API from then on, over a WebSocket
+ * connection if it is listed for that.
  */
-export function createAutoModel({ chat, responses, endpoint, name }: AutoModelParts): ChatModel {
+export function createAutoModel({ chat, responses, overSocket, endpoint, name }: AutoModelParts): ChatModel {
   let decided: ChatModel | undefined;
   const complete = async (request: ModelRequest, how: CompleteOptions): Promise<ModelReply> => {
     if (decided !== undefined) return decided.complete(request, how);
@@ -27,9 +30,10 @@ export function createAutoModel({ chat, responses, endpoint, name }: AutoModelPa
       if (!mayBeOtherApi(error)) throw error;
       const listed = await supportedEndpoints(endpoint, name, how.signal);
       if (listed === undefined) throw error;
-      decided = listed.includes("/responses") && !listed.includes("/chat/completions") ? responses : chat;
+      const other = listed.includes("ws:/responses") ? (overSocket ?? responses) : responses;
+      decided = listed.includes("/responses") && !listed.includes("/chat/completions") ? other : chat;
       if (decided === chat) throw error;
-      return responses.complete(request, how);
+      return other.complete(request, how);
     }
   };
   return { ...chat, complete, bodyOf: (request) => (decided ?? chat).bodyOf!(request) };

@@ -7,7 +7,7 @@ import { readBytes, readText, receiveFailure } from "./receive-bytes.ts";
 /** The function that sends requests: the global `fetch` or a compatible one. */
 export type ModelFetch = (url: string, request: ModelFetchRequest) => Promise<ModelFetchResponse>;
 
-interface ModelFetchRequest {
+export interface ModelFetchRequest {
   readonly method: "GET" | "POST";
   readonly headers: Record<string, string>;
   readonly body?: string;
@@ -17,7 +17,7 @@ interface ModelFetchRequest {
   readonly origin?: RequestOrigin | undefined;
 }
 
-interface ModelFetchResponse {
+export interface ModelFetchResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null | undefined };
   readonly body: AsyncIterable<Uint8Array> | null;

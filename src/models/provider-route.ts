@@ -3,7 +3,7 @@ import { anthropicMessages } from "./anthropic-messages.ts";
 import { createAutoModel } from "./auto-model.ts";
 import { chatCompletions } from "./chat-completions.ts";
 import type { ChatModel } from "./model.ts";
-import type { Credential } from "./provider-endpoint.ts";
+import type { Credential, Endpoint } from "./provider-endpoint.ts";
 import { responses } from "./responses.ts";
 import { createWireModel, type WireModelOptions } from "./wire-model.ts";
 
@@ -12,6 +12,8 @@ export const providerTypes = ["openai", "azure", "anthropic"] as const;
 export type ProviderType = (typeof providerTypes)[number];
 export const wireApis = ["completions", "responses", "auto"] as const;
 export type WireApi = (typeof wireApis)[number];
+export const transports = ["http", "websockets"] as const;
+export type Transport = (typeof transports)[number];
 
 /** The options that determine the route of requests. */
 export interface RouteOptions {
@@ -56,13 +58,20 @@ export function routeTo(options: RouteOptions): Route {
   return { baseUrl, bases: path === "" ? ["", "/v1"] : [path], keyHeader: "authorization", headers: {} };
 }
 
-/** A model on a route. */
-export function createModelFor({ type, wireApi }: RouteOptions, name: string, options: WireModelOptions): ChatModel {
+/** A model on a route. `socket`: the same endpoint over WebSocket connections, if they are to be used. */
+export function createModelFor(
+  { type, wireApi }: RouteOptions,
+  name: string,
+  options: WireModelOptions,
+  socket: Endpoint | undefined,
+): ChatModel {
   if (type === "anthropic") return createWireModel(options, anthropicMessages(name));
-  if (wireApi === "responses") return createWireModel(options, responses(name));
+  if (wireApi === "responses") return createWireModel({ ...options, endpoint: socket ?? options.endpoint }, responses(name));
   const chat = createWireModel(options, chatCompletions(name));
   if (wireApi === "completions" || type !== "openai") return chat;
-  return createAutoModel({ chat, responses: createWireModel(options, responses(name)), endpoint: options.endpoint, name });
+  const overHttp = createWireModel(options, responses(name));
+  const overSocket = socket && createWireModel({ ...options, endpoint: socket }, responses(name));
+  return createAutoModel({ chat, responses: overHttp, overSocket, endpoint: options.endpoint, name });
 }
 
 // With an API version, only chat requests go to a deployment; without one, the paths are those of OpenAI.

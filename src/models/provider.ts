@@ -14,10 +14,12 @@ import { type Clock, systemClock } from "../base/wait.ts";
 import type { ModelFetch } from "./http.ts";
 import { fetchModels, type ModelInfo } from "./list-models.ts";
 import type { ChatModel, ModelRequest } from "./model.ts";
+import type { ConnectSocket } from "./model-socket.ts";
 import { nodeFetch } from "./node-fetch.ts";
 import {
   type Credential,
   createEndpoint,
+  type Endpoint,
   isHeaderValue,
   type ProviderEndpointOptions,
   readHeaders,
@@ -30,6 +32,8 @@ import {
   type RouteOptions,
   readBaseUrl,
   routeTo,
+  type Transport,
+  transports,
   type WireApi,
   wireApis,
 } from "./provider-route.ts";
@@ -50,6 +54,12 @@ export interface ProviderOptions {
    * the Responses API for a model that the endpoint lists for that API only.
    */
   readonly wireApi?: WireApi | undefined;
+  /**
+   * How requests to the Responses API are sent, for `openai`. `websockets`: over connections that are kept for the next requests, which
+   * contain only what was added, and over HTTP where the endpoint opens no connection. With `wireApi: "auto"`, only for models that the
+   * endpoint lists for that. Default: `http`.
+   */
+  readonly transport?: Transport | undefined;
   /** With or without `/v1`, a slash at its end or the path of the chat itself: `https://api.openai.com/v1`. For `azure`, the resource. */
   readonly baseUrl: string;
   /** Sent in the provider's header for keys. A function is called before every request. Empty: none. */
@@ -70,6 +80,8 @@ export interface ProviderOptions {
   readonly maxOutputTokens?: number | undefined;
   /** Sends the requests instead of Node's own client, for example `globalThis.fetch`. */
   readonly fetch?: ModelFetch | undefined;
+  /** Opens WebSocket connections instead of skillhost, for `transport: "websockets"`. @internal */
+  readonly connectSocket?: ConnectSocket | undefined;
   /** The number of retries after temporary failures. Default: 3. */
   readonly retries?: number | undefined;
   /** Time limits in milliseconds until a response begins, default 300,000, and between two chunks, default 120,000. */
@@ -98,15 +110,52 @@ export function createModel(options: ModelOptions): ChatModel {
   const known = given.modelId ?? given.model;
   const route = toRouteOptions(given, name);
   const endpoint = resolveProvider(given, route);
-  const model = createModelFor(route, name, {
-    id: given.model,
-    address: endpoint.baseUrl.host,
-    contextWindow: given.maxPromptTokens ?? contextWindowOf(known),
-    endpoint: createEndpoint(endpoint),
-    clock: endpoint.clock,
-  });
+  const model = createModelFor(
+    route,
+    name,
+    {
+      id: given.model,
+      address: endpoint.baseUrl.host,
+      contextWindow: given.maxPromptTokens ?? contextWindowOf(known),
+      endpoint: createEndpoint(endpoint),
+      clock: endpoint.clock,
+    },
+    socketEndpoint(given, route, endpoint),
+  );
   const { maxOutputTokens } = given;
   return maxOutputTokens === undefined ? model : limited(model, maxOutputTokens);
+}
+
+/** Undefined: requests are sent over HTTP only. */
+function socketEndpoint(given: ProviderOptions, { type, wireApi }: RouteOptions, endpoint: ProviderEndpointOptions): Endpoint | undefined {
+  if (given.transport !== "websockets") return undefined;
+  const wrong = (happened: string): HostError => new HostError("MODEL_OPTIONS", `transport "websockets" ${happened}.`);
+  if (type !== "openai") throw wrong(`is supported for the provider type "openai" only, not for "${type}"`);
+  if (wireApi === "completions") throw wrong('requires wireApi "responses" or "auto"');
+  const { connectSocket: connect } = given;
+  return createEndpoint({ ...endpoint, fetch: overSocket({ connect, fetch: endpoint.fetch, tellsInitiator: wireApi === "auto" }) });
+}
+
+/** Loads what it needs with the first request, as few models are asked this way. */
+function overSocket({ connect, ...options }: SocketOptions): ModelFetch {
+  let loading: Promise<ModelFetch> | undefined;
+  const load = async (): Promise<ModelFetch> => {
+    const [{ createResponsesSocket }, { connectSocket }] = await Promise.all([
+      import("./responses-socket.ts"),
+      import("./model-socket.ts"),
+    ]);
+    return createResponsesSocket({ ...options, connect: connect ?? connectSocket });
+  };
+  return async (url, request) => {
+    loading ??= load();
+    return (await loading)(url, request);
+  };
+}
+
+interface SocketOptions {
+  readonly connect: ConnectSocket | undefined;
+  readonly fetch: ModelFetch;
+  readonly tellsInitiator: boolean;
 }
 
 function limited(model: ChatModel, limit: number): ChatModel {
@@ -131,6 +180,7 @@ export async function listModels(options: ProviderOptions, { signal }: { readonl
 const providerReaders: FieldReaders<ProviderOptions> = {
   type: readOneOf(providerTypes),
   wireApi: readOneOf(wireApis),
+  transport: readOneOf(transports),
   baseUrl: (value, path) => readBaseUrl(value, path).href,
   apiKey: readSecret,
   bearerToken: readSecret,
@@ -144,6 +194,7 @@ const providerReaders: FieldReaders<ProviderOptions> = {
   maxPromptTokens: readPositive,
   maxOutputTokens: readPositive,
   fetch: readCallback,
+  connectSocket: readCallback,
   retries: (value, path) =>
     Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : mustBe(path, "a non-negative integer"),
   responseTimeout: readPositive,

@@ -72,7 +72,7 @@ export function receiveFailure(error: unknown, signal: AbortSignal, fault: Reque
   cause.stack = `${cause.name}: ${cause.message}`;
   const code = codeOf(problem);
   const shown = code ?? fault.quote(errorMessage(problem));
-  if (code !== undefined && /^(?:Z_|HPE_|ERR_BROTLI|ERR__ERROR)/.test(code))
+  if (code !== undefined && /^(?:Z_|HPE_|ERR_BROTLI|ERR__ERROR|WS_ERR_)/.test(code))
     return fault("MODEL_BAD_ANSWER", `sent data that cannot be decoded (${shown}).`, { retryable: false, cause });
   if (code !== undefined && /CERT|TLS|SSL|SELF_SIGNED/.test(code))
     return fault("MODEL_UNREACHABLE", `has a certificate that is not trusted (${shown}).`, { retryable: false, cause });

@@ -19,7 +19,7 @@ const reported = {
   authClientIdMetadataUrl: "https://example.com/client.json",
   canvases: [{}],
   canvasProvider: {},
-  capi: { enableWebSocketResponses: true },
+  capi: { autoTier: "fast" },
   cloud: {},
   configDir: "/tmp/configuration",
   contextTier: "long_context",

@@ -189,7 +189,7 @@ describe("options", () => {
 
   const wished: Readonly<Record<string, unknown>> = {
     canvasProvider: { id: "c" },
-    capi: { enableWebSocketResponses: true },
+    capi: { autoTier: "fast" },
     configDir: "/config",
     contextTier: "long_context",
     embeddingCacheStorage: "persistent",

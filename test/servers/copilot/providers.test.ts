@@ -123,7 +123,7 @@ test("a model that the endpoint of the environment lists for /responses only is 
   served.model.answer(
     { status: 404 },
     { status: 404 },
-    jsonAnswer({ data: [{ id: "m", supported_endpoints: ["/responses", "ws:/responses"] }] }),
+    jsonAnswer({ data: [{ id: "m", supported_endpoints: ["/responses"] }] }),
     responsesStreamAnswer({ content: "By the other API." }),
   );
   await client.say(sessionId, "Hello");

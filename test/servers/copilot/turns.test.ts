@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { chatStreamAnswer } from "../../doubles/scripted-model.ts";
+import { socketEvents } from "../../doubles/scripted-socket.ts";
 import { calling, type Json, Served, type TestClient, weather } from "./wire-kit.ts";
 
 let served: Served;
@@ -515,6 +516,73 @@ describe("models", () => {
       { sessionId, method: "POST", url: expect.stringContaining("/chat/completions"), headers: { "content-type": ["application/json"] } },
     ]);
     expect(await client.request("llmInference.httpResponseChunk", { requestId: "late", data: "", end: true })).toEqual({ accepted: false });
+  });
+
+  test.each([true, false])("WebSocket connections are opened through such a client, if it wants them: %s", async (isWanted) => {
+    served = await Served.start({ server: { environment: {} } });
+    const client = await served.connect();
+    await client.request("llmInference.setProvider", {});
+    const started: Json[] = [];
+    const messages: Json[] = [];
+    const respond = (method: string, params: object): Promise<Json> => client.request(`llmInference.httpResponse${method}`, params);
+    const listed = { data: [{ id: "m", supported_endpoints: ["/responses", "ws:/responses"] }] };
+    const whole = { id: "r", status: "completed", output: [{ type: "message", content: [{ type: "output_text", text: "HTTP" }] }] };
+    client.answers("llmInference.httpRequestStart", (request) => {
+      started.push(request);
+      const { requestId, transport } = request;
+      if (transport === "websocket") setImmediate(() => respond("Start", { requestId, status: 101, headers: {} }));
+      return {};
+    });
+    client.answers("llmInference.httpRequestChunk", ({ requestId, data, cancel }) => {
+      const { url, transport } = started.find((one) => one.requestId === requestId);
+      if (cancel === true) messages.push("cancel");
+      else if (transport === "websocket") {
+        messages.push(JSON.parse(data));
+        for (const event of socketEvents({ content: `Socket ${messages.length}` }, `resp_${messages.length}`))
+          setImmediate(() => respond("Chunk", { requestId, data: JSON.stringify(event), binary: false }));
+      } else {
+        const [status, body] = url.endsWith("/models") ? [200, listed] : url.endsWith("/responses") ? [200, whole] : [404, {}];
+        setImmediate(async () => {
+          await respond("Start", { requestId, status, headers: { "content-type": ["application/json"] } });
+          await respond("Chunk", { requestId, data: JSON.stringify(body), end: true });
+        });
+      }
+      return {};
+    });
+    const sessionId = await client.create({ model: "m", capi: { enableWebSocketResponses: isWanted } });
+    await client.say(sessionId, "Hi");
+    await client.say(sessionId, "More");
+    const said = client.events.filter(({ event }) => event.type === "assistant.message").map(({ event }) => event.data["content"]);
+    if (!isWanted) {
+      expect(said).toEqual(["HTTP", "HTTP"]);
+      expect(messages).toEqual([]);
+      return;
+    }
+    expect(said).toEqual(["Socket 1", "Socket 2"]);
+    const opened = started.filter(({ transport }) => transport === "websocket");
+    expect(opened).toMatchObject([{ sessionId, method: "GET", url: expect.stringMatching(/^wss:.*\/responses$/), agentId: sessionId }]);
+    expect(messages).toMatchObject([{ type: "response.create" }, { previous_response_id: "resp_1", input: [{ role: "user" }] }]);
+  });
+
+  test("a WebSocket connection that its client breaks is an error of the turn", async () => {
+    served = await Served.start({ server: { environment: {} } });
+    const client = await served.connect();
+    await client.request("llmInference.setProvider", {});
+    const provider = { type: "openai", baseUrl: "http://models.test", wireApi: "responses", transport: "websockets" };
+    client.answers("llmInference.httpRequestStart", ({ requestId, transport }) => {
+      const params = transport === "websocket" ? { status: 101 } : { status: 400 };
+      setImmediate(() => client.request("llmInference.httpResponseStart", { requestId, headers: {}, ...params }));
+      return {};
+    });
+    client.answers("llmInference.httpRequestChunk", ({ requestId, data }) => {
+      const isSocket = data.includes("response.create");
+      const broken = isSocket ? { error: { message: "The proxy said no." } } : {};
+      setImmediate(() => client.request("llmInference.httpResponseChunk", { requestId, data: "{}", end: true, ...broken }));
+      return {};
+    });
+    const sessionId = await client.create({ model: "m", provider });
+    await client.say(sessionId, "Hi");
+    expect((await client.event("session.error")).data["message"]).toContain("The proxy said no.");
   });
 
   test("model requests name the agent, the purpose and the parent agent", async () => {

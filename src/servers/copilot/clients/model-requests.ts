@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { toError } from "../../../base/errors.ts";
 import { onAbort } from "../../../base/wait.ts";
 import type { ModelFetch } from "../../../models/http.ts";
+import type { ConnectSocket, ModelSocket } from "../../../models/model-socket.ts";
+import { SocketMessages } from "../../../models/socket-messages.ts";
 import type { Wire } from "../connection/wire.ts";
 
 type FetchRequest = Parameters<ModelFetch>[1];
@@ -38,6 +40,78 @@ export class ModelRequests {
       this.#write(start, body ?? "", signal).catch((error: unknown) => this.#exchanges.get(requestId)?.fail(toError(error)));
       return answer;
     };
+  }
+
+  /** Opens WebSocket connections through the client, for one session's model. */
+  socketFor(sessionId: string): ConnectSocket {
+    return (url, { headers, signal, origin }) =>
+      new Promise((resolve, reject) => {
+        const requestId = randomUUID();
+        const messages = new SocketMessages();
+        const body = new ChunkStream();
+        let socket: ModelSocket | undefined;
+        const opening = onAbort(signal, () => {
+          this.#end(requestId);
+          reject(signal.reason);
+        });
+        const fail = (error: Error): void => {
+          this.#exchanges.delete(requestId);
+          opening[Symbol.dispose]();
+          messages.end(error);
+          body.fail(error);
+          reject(error);
+        };
+        this.#exchanges.set(requestId, {
+          begin: (status, given) => {
+            opening[Symbol.dispose]();
+            if (status !== 101) {
+              resolve({ kind: "refused", answer: { status, headers: { get: (name) => headerOf(given, name) }, body } });
+              return;
+            }
+            socket = this.#createSocket(requestId, messages, fail);
+            resolve({ kind: "open", socket });
+          },
+          receive: (chunk, isEnd) => {
+            if (chunk !== undefined && chunk.length > 0 && socket === undefined) body.add(chunk);
+            else if (chunk !== undefined && chunk.length > 0) messages.add(Buffer.from(chunk).toString());
+            if (!isEnd) return;
+            this.#exchanges.delete(requestId);
+            messages.end();
+            body.end();
+          },
+          fail,
+        });
+        const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+        const start = { requestId, sessionId, method: "GET", url, headers: lists, transport: "websocket" };
+        this.#wire
+          .request("llmInference.httpRequestStart", { ...start, ...describeOrigin(origin, sessionId) }, signal)
+          .catch((error: unknown) => this.#exchanges.get(requestId)?.fail(toError(error)));
+      });
+  }
+
+  #createSocket(requestId: string, messages: SocketMessages, fail: (error: Error) => void): ModelSocket {
+    const isOpen = (): boolean => this.#wire.isOpen && this.#exchanges.has(requestId);
+    return {
+      get isOpen() {
+        return isOpen();
+      },
+      send: (data) => {
+        const chunk = { requestId, data, binary: false, end: false };
+        this.#wire.request("llmInference.httpRequestChunk", chunk).catch((error: unknown) => fail(toError(error)));
+      },
+      receive: () => messages.next(),
+      // The connection to the client decides how long the process runs.
+      hold: () => {},
+      close: () => {
+        this.#end(requestId);
+        messages.end();
+      },
+    };
+  }
+
+  /** Has the client end an exchange, unless it has ended. */
+  #end(requestId: string): void {
+    if (this.#exchanges.delete(requestId) && this.#wire.isOpen) void this.#cancel(requestId);
   }
 
   /** Takes the head of an answer. False: nothing waits for it. */

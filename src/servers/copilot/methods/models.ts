@@ -5,7 +5,7 @@ import type { SessionChange } from "../../../session/session-config.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
 import { badParams, Params, refused } from "../connection/params.ts";
 import type { ServerContext } from "../context.ts";
-import { carrierOf } from "../request/apply-session-request.ts";
+import { carriedBy } from "../request/apply-session-request.ts";
 import { findEndpoint, toEndpoint } from "../request/model-endpoint.ts";
 import type { CopilotSession } from "../sessions/copilot-session.ts";
 import { findSession } from "../sessions/session-registry.ts";
@@ -17,14 +17,14 @@ export const models: MethodFamily = {
   async "models.list"(call) {
     const { server, client } = call;
     const { environment, gitHubToken } = server.options;
-    const fetch = carrierOf(server)?.modelRequests.fetchFor("");
+    const carried = carriedBy(server, "");
     const provider = findEndpoint(new Params("models.list", {}), {
       sessionId: "",
       client,
       environment,
       gitHubToken,
       acquireToken: undefined,
-      fetch,
+      carried,
     }).provider;
     if (provider === undefined)
       throw new Error("Not authenticated: no model endpoint is configured. Set COPILOT_API_URL or OPENAI_BASE_URL.");
@@ -135,8 +135,7 @@ export function changeOfProvider(server: ServerContext, { id, session, providers
   const declared = providers.find(modelId);
   if (declared === undefined) return providers.returnToFirst() ?? {};
   providers.leaveFirst(session.config.turn.provider);
-  const fetch = carrierOf(server)?.modelRequests.fetchFor(id);
-  const { provider, capabilities } = toEndpoint(declared, { sessionId: id, client: declared.client, fetch });
+  const { provider, capabilities } = toEndpoint(declared, { sessionId: id, client: declared.client, carried: carriedBy(server, id) });
   const named = { wireModel: String(declared.model["id"]), ...(provider as ProviderOptions) };
   return { provider: named, ...(isRecord(capabilities) && { modelCapabilities: capabilities }) };
 }

@@ -25,7 +25,7 @@ export const providers: MethodFamily = {
 };
 
 /** Reports wrong options now instead of at the first message. */
-function checkProvider({ name: _name, hasBearerTokenProvider: _asked, transport: _transport, ...options }: Fields): void {
+function checkProvider({ name: _name, hasBearerTokenProvider: _asked, ...options }: Fields): void {
   createModel({ ...(options as { readonly baseUrl: string }), model: "check" });
 }
 
@@ -55,7 +55,7 @@ export function describeDeclared(model: Fields): DescribedModel {
 }
 
 async function describeEndpoint({ fields, client }: GivenProvider, sessionId: string): Promise<object> {
-  const { type = "openai", wireApi, baseUrl, apiKey, bearerToken, headers, name = "default" } = fields;
+  const { type = "openai", wireApi, transport = "http", baseUrl, apiKey, bearerToken, headers, name = "default" } = fields;
   const asked = fields["hasBearerTokenProvider"] === true;
   const answer = asked ? await client.wire.request("providerToken.getToken", { sessionId, providerName: name }) : undefined;
   const token = asked ? recordOf(answer)["token"] : bearerToken;
@@ -63,7 +63,7 @@ async function describeEndpoint({ fields, client }: GivenProvider, sessionId: st
   return {
     type,
     baseUrl,
-    ...(type !== "anthropic" && { wireApi: wireApi ?? "completions", transport: "http" }),
+    ...(type !== "anthropic" && { wireApi: wireApi ?? "completions", transport }),
     ...(typeof apiKey === "string" && !isBearer && { apiKey }),
     headers: { ...recordOf(headers), ...(isBearer && { authorization: `Bearer ${token}` }) },
   };

@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { HostError } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
+import type { ProviderOptions } from "../../../models/provider.ts";
 import { noResult } from "../../../session/clients/request-kinds.ts";
 import { approveUnasked } from "../../../session/permissions/permissions.ts";
 import type { SectionTransform, SystemMessageOptions } from "../../../session/prompt/customize-prompt.ts";
@@ -54,7 +55,7 @@ export function completeOptions(
     environment,
     acquireToken: registration === undefined ? undefined : createTokenSource(client, sessionId, registration),
     gitHubToken: params.optionalText("gitHubToken") ?? gitHubToken,
-    fetch: carrierOf(server)?.modelRequests.fetchFor(sessionId),
+    carried: carriedBy(server, sessionId),
   });
   const systemMessage = toSystemMessage(params.get("systemMessage"), sessionId, client);
   const hooks = toClientHooks(sessionId, hookClients);
@@ -95,9 +96,10 @@ export function ownCallbacks(server: ServerContext, sessionId: string): Partial<
   };
 }
 
-/** The first client that sends model requests for the runtime. */
-export function carrierOf({ clients }: ServerContext): Client | undefined {
-  return [...clients].find((client) => client.carriesModelRequests);
+/** How the first client that sends model requests for the runtime does so for a session. Undefined: no client does. */
+export function carriedBy({ clients }: ServerContext, sessionId: string): Pick<ProviderOptions, "fetch" | "connectSocket"> | undefined {
+  const requests = [...clients].find((client) => client.carriesModelRequests)?.modelRequests;
+  return requests && { fetch: requests.fetchFor(sessionId), connectSocket: requests.socketFor(sessionId) };
 }
 
 /**

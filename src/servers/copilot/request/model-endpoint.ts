@@ -1,7 +1,6 @@
 import { HostError } from "../../../base/errors.ts";
 import { isRecord } from "../../../base/json.ts";
 import { packageVersion } from "../../../base/package-root.ts";
-import type { ModelFetch } from "../../../models/http.ts";
 import type { ProviderOptions } from "../../../models/provider.ts";
 import type { Session } from "../../../session/session.ts";
 import { isPluginProvider, type SessionProvider } from "../../../session/turns/turn-options.ts";
@@ -28,7 +27,7 @@ interface ProviderPlace {
   /** The client that gave the provider. */
   readonly client: Client;
   /** Sends requests through a client. Undefined: the runtime sends them itself. */
-  readonly fetch: ModelFetch | undefined;
+  readonly carried: Pick<ProviderOptions, "fetch" | "connectSocket"> | undefined;
 }
 
 interface EndpointPlace extends ProviderPlace {
@@ -58,7 +57,7 @@ export function findEndpoint(params: Params, place: EndpointPlace): ModelEndpoin
     const model = params.optionalText("model") ?? textOf(own, "modelId") ?? textOf(own, "wireModel");
     return { provider: toProvider(own, place), model, capabilities: capabilitiesOf(own) };
   }
-  return { provider: environmentProvider(place, params.optionalText("clientName")), model: params.optionalText("model") };
+  return { provider: environmentProvider(place, params), model: params.optionalText("model") };
 }
 
 /** The endpoint of a model that a client declared. */
@@ -85,36 +84,42 @@ function capabilitiesOf({ capabilities, maxContextWindowTokens }: Fields): unkno
   return { ...given, limits: { max_context_window_tokens: maxContextWindowTokens, ...limits } };
 }
 
-const providerFields = ["type", "baseUrl", "wireApi", "apiKey", "bearerToken", "headers", "azure", ...limitFields] as const;
+const providerFields = ["type", "baseUrl", "wireApi", "transport", "apiKey", "bearerToken", "headers", "azure", ...limitFields] as const;
 
-function toProvider(given: Fields, { sessionId, client, fetch }: ProviderPlace): SessionProvider {
+function toProvider(given: Fields, { sessionId, client, carried }: ProviderPlace): SessionProvider {
   const { name, hasBearerTokenProvider } = given;
   const providerName = typeof name === "string" ? name : "default";
   const bearerToken = async (): Promise<string> => {
     const answer = await client.wire.request("providerToken.getToken", { sessionId, providerName });
     return isRecord(answer) && typeof answer["token"] === "string" ? answer["token"] : "";
   };
-  const provider = { ...pick(given, providerFields), ...(hasBearerTokenProvider === true && { bearerToken }), ...(fetch && { fetch }) };
+  const provider = { ...pick(given, providerFields), ...(hasBearerTokenProvider === true && { bearerToken }), ...carried };
   return provider as unknown as SessionProvider;
 }
 
 function environmentProvider(
-  { environment, fetch, gitHubToken, acquireToken }: EndpointPlace,
-  clientName: string | undefined,
+  { environment, carried, gitHubToken, acquireToken }: EndpointPlace,
+  params: Params,
 ): SessionProvider | undefined {
+  const clientName = params.optionalText("clientName");
   const agent = `skillhost/${packageVersion}${clientName === undefined ? "" : ` ${clientName.replaceAll(/[^\x20-\x7e]/g, "?")}`}`;
   const headers = { "user-agent": agent };
-  const carried = fetch && { fetch };
   const copilot = environment["COPILOT_API_URL"] || undefined;
   const openai = environment["OPENAI_BASE_URL"] || undefined;
   if (copilot === undefined && openai !== undefined) {
     return { type: "openai", baseUrl: openai, apiKey: environment["OPENAI_API_KEY"] ?? "", headers, ...carried };
   }
   // A client that sends the requests chooses the real address; this one is a placeholder.
-  const baseUrl = copilot ?? (fetch && "https://api.githubcopilot.com");
+  const baseUrl = copilot ?? (carried && "https://api.githubcopilot.com");
   if (baseUrl === undefined) return undefined;
   const key = acquireToken === undefined ? { apiKey: gitHubToken ?? "" } : { bearerToken: acquireToken };
-  return { type: "openai", wireApi: "auto", baseUrl, ...key, headers, ...carried };
+  return { type: "openai", wireApi: "auto", transport: transportOf(environment, params), baseUrl, ...key, headers, ...carried };
+}
+
+/** WebSocket connections are used for models that are listed for them, unless the client or the user does without. */
+function transportOf(environment: Environment, params: Params): "http" | "websockets" {
+  const isOff = /^(?:1|true)$/i.test(environment["COPILOT_CLI_DISABLE_WEBSOCKET_RESPONSES"] ?? "");
+  return isOff || params.optionalRecord("capi")?.["enableWebSocketResponses"] === false ? "http" : "websockets";
 }
 
 function textOf(fields: Fields, key: string): string | undefined {

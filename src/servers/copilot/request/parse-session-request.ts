@@ -127,7 +127,7 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
   authClientIdMetadataUrl: isText,
   canvasProvider: isRecord,
   canvases: isFilledList,
-  capi: (value) => isRecord(value) && Object.values(value).includes(true),
+  capi: (value) => isRecord(value) && isText(value["autoTier"]),
   cloud: isRecord,
   configDir: isText,
   contextTier: (value) => isText(value) && value !== "default",
@@ -156,10 +156,7 @@ const ineffective: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 function findIgnored(params: Params): readonly string[] {
-  const ignored = Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
-  const providers = [params.optionalRecord("provider"), ...params.records("providers")];
-  // Endpoints that support WebSockets serve the same API over HTTP.
-  return providers.some((one) => one?.["transport"] === "websockets") ? [...ignored, "transport of a provider"] : ignored;
+  return Object.keys(ineffective).filter((key) => params.get(key) !== undefined && ineffective[key]!(params.get(key)));
 }
 
 function refuseUnenforceable(params: Params): void {
