@@ -1,12 +1,13 @@
 import { createSocket } from "node:dgram";
-import { closeSync, openSync, symlinkSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { createServer as createHttp } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import os, { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, onTestFinished, test, vi } from "vitest";
-import { findSandbox, type Sandbox } from "../../src/io/process/enclose-process.ts";
+import { SandboxManager } from "@anthropic-ai/sandbox-runtime";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { findRuntimeSandbox, findSandbox, type Sandbox } from "../../src/io/process/enclose-process.ts";
 import type * as ChildTransports from "../../src/skills/isolation/child-transport.ts";
 import { SkillChannel } from "../../src/skills/isolation/skill-channel.ts";
 import type * as SkillLimits from "../../src/skills/isolation/skill-limits.ts";
@@ -14,7 +15,7 @@ import { buildPackage } from "../built-package.ts";
 import { patience } from "../slowness.ts";
 import { attemptModule, attempts, type Targets } from "./escape-attempts.ts";
 import { hasSystemSandbox, openIsolated } from "./isolation-kit.ts";
-import { skillMd, tempFolder } from "./kit.ts";
+import { type Files, putAll, skillMd, tempFolder } from "./kit.ts";
 
 const built = buildPackage().folder;
 // As built: a child runs the program of the package that starts it.
@@ -23,16 +24,20 @@ const { openEnclosed } = (await import(/* @vite-ignore */ join(isolation, "child
 const { limitsOf } = (await import(/* @vite-ignore */ join(isolation, "skill-limits.js"))) as typeof SkillLimits;
 const sandbox = await findSandbox();
 
-type Tier = "off" | "worker" | "node" | "process";
+const runtime = await findRuntimeSandbox("this is a test");
+
+type Tier = "off" | "worker" | "node" | "process" | "runtime";
 const outcomes = new Map<string, Map<Tier, string>>();
 
-afterAll(() => {
-  const tiers: readonly Tier[] = ["off", "worker", "node", "process"];
+afterAll(async () => {
+  // It has programs and sockets of its own.
+  await SandboxManager.reset();
+  const tiers: readonly Tier[] = ["off", "worker", "node", "process", "runtime"];
   const rows = [...outcomes].map(
     ([name, row]) => `| ${name} | ${attempts[name]!.kind} | ${tiers.map((tier) => row.get(tier) ?? "–").join(" | ")} |`,
   );
-  const head = `| attempt | kind | off | worker | permission model | ${sandbox.kind === "system" ? sandbox.by : "system sandbox"} |`;
-  process.stdout.write(`${[head, "|---|---|---|---|---|---|", ...rows].join("\n")}\n`);
+  const head = `| attempt | kind | off | worker | permission model | ${sandbox.kind === "system" ? sandbox.by : "system sandbox"} | ${typeof runtime === "string" ? "sandbox-runtime" : runtime.by} |`;
+  process.stdout.write(`${[head, "|---|---|---|---|---|---|---|", ...rows].join("\n")}\n`);
 });
 
 /** What the host sees of an attempt by itself. */
@@ -44,15 +49,15 @@ interface Place {
 }
 
 /** The targets, with servers that count. */
-async function createPlace(): Promise<Place> {
-  const root = tempFolder({
+async function createPlace(folder = tempFolder): Promise<Place> {
+  const root = folder({
     "skills/s/SKILL.md": skillMd("s"),
     "skills/s/skill.json": JSON.stringify({ name: "s", version: "1.0.0", description: "Tries to escape." }),
     "skills/s/tools/attempt.ts": attemptModule(),
     "victim.txt": "victim",
   });
   // Not beside the skill, and not in a folder that a sandbox replaces.
-  const outside = tempFolder({
+  const outside = folder({
     "secret.txt": "SECRET",
     "secret.mjs": `export const secret = "SECRET";`,
     "secret.json": `{ "secret": "SECRET" }`,
@@ -72,7 +77,7 @@ async function createPlace(): Promise<Place> {
   http.on("connection", () => void seen.tcp++);
   const udp = createSocket("udp4");
   udp.on("message", () => void seen.udp++);
-  const socket = join(tempFolder(), "s");
+  const socket = join(folder(), "s");
   const abstract = `\0skillhost-escape-${process.pid}`;
   const locals = [socket, ...(process.platform === "linux" ? [abstract] : [])].map((path) => {
     const server = createServer((connection) => {
@@ -163,22 +168,95 @@ test.skipIf(!hasSystemSandbox)("a process in a sandbox of the system reaches not
   expect(await tryAll("process", await openHost("process", place))).toEqual([]);
 });
 
-test("a process with the permission model of Node.js reaches only what it does not cover", { timeout: patience(60_000) }, async () => {
-  const flag = process.allowedNodeEnvironmentFlags.has("--permission") ? "--permission" : "--experimental-permission";
-  const node: Sandbox = { kind: "node", by: "Node.js", flag, why: "this is a test" };
-  const place = await createPlace();
+/** A child in a sandbox that this machine would not choose. */
+async function openChild(chosen: Sandbox, { root, targets }: Place): Promise<Run> {
   vi.stubEnv("ESCAPE_TOKEN", "SECRET");
   onTestFinished(() => void vi.unstubAllEnvs());
-  const { skill } = place.targets;
-  const limits = () => limitsOf(undefined, { folder: skill, workingDirectory: place.root });
-  const channel = await SkillChannel.open((at, listener) => openEnclosed(at, listener, node), { folder: skill, environment: [], limits });
+  const { skill } = targets;
+  const limits = () => limitsOf(undefined, { folder: skill, workingDirectory: root });
+  const channel = await SkillChannel.open((at, listener) => openEnclosed(at, listener, chosen), { folder: skill, environment: [], limits });
   onTestFinished(() => channel.kill("the test has ended"));
   const file = join(skill, "tools/attempt.ts");
   await channel.request("load", { key: "k", file, target: { skill: { name: "s", folder: skill }, generation: 1 } });
-  const run: Run = async (name) => {
-    const data = { key: "k", index: 0, args: { name, targets: place.targets }, invocation: {} };
+  return async (name) => {
+    const data = { key: "k", index: 0, args: { name, targets }, invocation: {} };
     return ((await channel.request("call", data)) as { textResultForLlm: string }).textResultForLlm;
   };
-  const reached = await tryAll("node", run);
+}
+
+test("a process with the permission model of Node.js reaches only what it does not cover", { timeout: patience(60_000) }, async () => {
+  const flag = process.allowedNodeEnvironmentFlags.has("--permission") ? "--permission" : "--experimental-permission";
+  const node: Sandbox = { kind: "node", by: "Node.js", flag, why: "this is a test" };
+  const reached = await tryAll("node", await openChild(node, await createPlace()));
   expect(reached.filter((name) => attempts[name]!.node)).toEqual([]);
+});
+
+/** The runtime shows nothing of the folder in which temporary folders of tests may lie. */
+function folderOnDisk(files: Files = {}): string {
+  const folder = realpathSync(mkdtempSync("/var/tmp/sh-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  putAll(folder, files);
+  return folder;
+}
+
+const declared = `import { defineTool } from "skillhost";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+const attempt = (run: () => unknown) => { try { return run(); } catch (error: any) { return error.code; } };
+const keep = (file: string, text: string) => attempt(() => { writeFileSync(file, text); return readFileSync(file, "utf8"); });
+const fetched = (url: string) => fetch(url).then((answer) => answer.text(), (error) => error.cause.message);
+export default defineTool("all", {
+  description: "Reaches what it can.",
+  parameters: { type: "object", properties: { root: { type: "string" }, port: { type: "number" } } },
+  handler: async ({ root, port }: any) => ({
+    in: attempt(() => readFileSync(join(root, "data/in.txt"), "utf8")),
+    other: attempt(() => { writeFileSync(join(root, "beside.txt"), ""); return readFileSync(join(root, "other.txt"), "utf8"); }),
+    out: keep(join(root, "out/a.txt"), "written"),
+    temporary: keep(join(process.env.TMPDIR!, "t.txt"), "kept"),
+    variables: Object.keys(process.env),
+    declared: await fetched("http://localhost:" + port),
+    undeclared: await fetched("http://example.com/"),
+  }),
+});
+`;
+
+describe.skipIf(typeof runtime === "string")("a process in the sandbox of an optional package", () => {
+  test("reaches nothing", { timeout: patience(60_000) }, async () => {
+    expect(await tryAll("runtime", await openChild(runtime as Sandbox, await createPlace(folderOnDisk)))).toEqual([]);
+  });
+
+  test("opens what is declared: files, folders to write to, and hosts through the host", { timeout: patience(60_000) }, async () => {
+    const root = folderOnDisk({ "data/in.txt": "in", "other.txt": "other", "s/SKILL.md": skillMd("s"), "s/tools/all.ts": declared });
+    const server = createHttp((_request, answer) => answer.end("answered"));
+    await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    vi.stubEnv("TMPDIR", folderOnDisk());
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const folder = join(root, "s");
+    const permissions = { env: [], read: [join(root, "data/in.txt")], write: [join(root, "out")], hosts: ["localhost"] };
+    const limits = () => limitsOf(permissions, { folder, workingDirectory: root });
+    const channel = await SkillChannel.open((at, listener) => openEnclosed(at, listener, runtime as Sandbox), {
+      folder,
+      environment: [],
+      limits,
+    });
+    onTestFinished(() => channel.kill("the test has ended"));
+    const file = join(folder, "tools/all.ts");
+    await channel.request("load", { key: "k", file, target: { skill: { name: "s", folder }, generation: 1 } });
+    const data = { key: "k", index: 0, args: { root, port }, invocation: {} };
+    const { textResultForLlm } = (await channel.request("call", data)) as { textResultForLlm: string };
+    expect(JSON.parse(textResultForLlm)).toEqual({
+      in: "in",
+      other: "ENOENT",
+      out: "written",
+      temporary: "kept",
+      variables: expect.not.arrayContaining(["HTTP_PROXY", "SANDBOX_RUNTIME"]),
+      declared: "answered",
+      undeclared: expect.stringContaining('does not declare the host "example.com"'),
+    });
+    expect(readFileSync(join(root, "out/a.txt"), "utf8")).toBe("written");
+    // Some of what it does not reach are folders in memory.
+    expect(existsSync(join(root, "beside.txt"))).toBe(false);
+  });
 });

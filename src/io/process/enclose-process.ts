@@ -3,6 +3,7 @@ import { lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { promisify } from "node:util";
 import { findBubblewrap, masksOf, type ProcessLimits } from "./confine-process.ts";
+import { openSandboxRuntime, type SandboxRuntime } from "./sandbox-runtime.ts";
 
 /** All that an enclosed program reaches of this machine, besides the libraries of the system. Paths are absolute; missing ones are left out. */
 export interface Enclosure {
@@ -17,10 +18,11 @@ export interface Enclosure {
 /**
  * What encloses programs on this machine. `system`: the operating system shows a program only the files of its enclosure, and gives it no
  * network and no other processes. `node`: Node.js refuses JavaScript other files and programs, but not the network, and neither native code
- * nor links are limited. `none`: nothing does.
+ * nor links are limited. `runtime`: an optional package does the same as `system` for Node.js. `none`: nothing does.
  */
 export type Sandbox =
   | { readonly kind: "system"; readonly by: string; readonly program: string }
+  | { readonly kind: "runtime"; readonly by: string; readonly runtime: SandboxRuntime; readonly why: string }
   | { readonly kind: "node"; readonly by: string; readonly flag: string; readonly why: string }
   | { readonly kind: "none"; readonly why: string };
 
@@ -39,9 +41,18 @@ async function run(program: string, args: readonly string[]): Promise<{ stdout: 
 async function look(): Promise<Sandbox> {
   const system = await findSystemSandbox();
   if (typeof system !== "string") return system;
+  const runtime = await findRuntimeSandbox(system);
+  if (typeof runtime !== "string") return runtime;
+  const why = `${system}, and ${runtime}`;
   const flag = await findPermissionFlag();
-  if (flag === undefined) return { kind: "none", why: `${system}, and Node.js ${process.versions.node} has no permission model` };
-  return { kind: "node", by: `the permission model of Node.js ${process.versions.node}`, flag, why: system };
+  if (flag === undefined) return { kind: "none", why: `${why}, and Node.js ${process.versions.node} has no permission model` };
+  return { kind: "node", by: `the permission model of Node.js ${process.versions.node}`, flag, why };
+}
+
+/** The sandbox of the optional package, where there is no other for the reason `why`. A string is the reason that it cannot be used either. @internal */
+export async function findRuntimeSandbox(why: string): Promise<Extract<Sandbox, { kind: "runtime" }> | string> {
+  const runtime = await openSandboxRuntime([...systemFolders, ...systemFiles]);
+  return typeof runtime === "string" ? runtime : { kind: "runtime", by: runtime.by, runtime, why };
 }
 
 /** A string is the reason that bubblewrap cannot be used here. */

@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 import { errorMessage, HostError } from "../../base/errors.ts";
 import { packageRoot } from "../../base/package-root.ts";
 import { minimalEnvironment } from "../../io/process/child-environment.ts";
-import { spawnProcess } from "../../io/process/child-process.ts";
+import { type ManagedProcess, spawnProcess } from "../../io/process/child-process.ts";
 import {
   enclosedCommand,
   enclosedPaths,
@@ -15,6 +15,7 @@ import {
   type Sandbox,
 } from "../../io/process/enclose-process.ts";
 import { liesAt } from "../../io/process/mount-identity.ts";
+import type { EnclosedProgram } from "../../io/process/sandbox-runtime.ts";
 import { StderrTail } from "../../io/process/stderr-tail.ts";
 import { FrameSplitter, type MountsAsked, maxFrameLength, parseFrame, throughHost } from "./child-frames.ts";
 import { NetworkGate } from "./network-gate.ts";
@@ -143,12 +144,10 @@ async function startEnclosed(place: ChildPlace, listener: ChildListener, sandbox
   const limits = place.limits?.();
   const resources = createResources(limits, sandbox);
   const launch = launchOf(place, { limits, sandbox, resources });
-  const spawned = await spawnProcess({ ...launch, cwd: place.folder });
-  if (spawned.kind !== "spawned") {
+  const child = await start(place.folder, sandbox, launch).catch((error: unknown) => {
     resources.close();
-    throw new Error(spawned.message);
-  }
-  const child = spawned.process;
+    throw error;
+  });
   const stderr = new StderrTail();
   let failure: string | undefined;
   const fail = (reason: string): void => {
@@ -203,20 +202,21 @@ async function startEnclosed(place: ChildPlace, listener: ChildListener, sandbox
 
 /** What exists as long as a child. */
 interface ChildResources {
-  readonly gate?: NetworkGate;
+  readonly gate: NetworkGate | undefined;
   /** A temporary folder of its own. */
-  readonly temporary?: string;
+  readonly temporary: string | undefined;
   close(): void;
 }
 
 function createResources(limits: SkillLimits | undefined, { kind }: Sandbox): ChildResources {
-  if (limits !== undefined && kind === "system" && limits.hosts.length > 0) {
-    const gate = new NetworkGate(limits.hosts);
-    return { gate, close: atExit(() => gate.close()) };
-  }
-  if (kind !== "node") return { close: () => {} };
-  const temporary = mkdtempSync(join(tmpdir(), "skillhost-skill-"));
-  return { temporary, close: atExit(() => rmSync(temporary, { recursive: true, force: true })) };
+  const hasNoNetwork = kind === "system" || kind === "runtime";
+  const gate = limits !== undefined && hasNoNetwork && limits.hosts.length > 0 ? new NetworkGate(limits.hosts) : undefined;
+  const temporary = kind === "node" || kind === "runtime" ? mkdtempSync(join(tmpdir(), "skillhost-skill-")) : undefined;
+  const close = atExit(() => {
+    gate?.close();
+    if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
+  });
+  return { gate, temporary, close };
 }
 
 const unclosed = new Set<() => void>();
@@ -247,6 +247,18 @@ interface EnclosedLaunch {
   readonly environment: Readonly<Record<string, string>>;
   /** Where a child that has its own file tree must see the files that lie there outside. */
   readonly mounts?: readonly string[];
+  /** What a runtime encloses the command in. */
+  readonly enclosure?: Pick<EnclosedProgram, "readable" | "writable" | "sockets">;
+}
+
+async function start(cwd: string, sandbox: Sandbox, { command, args, environment, enclosure }: EnclosedLaunch): Promise<ManagedProcess> {
+  const isByRuntime = sandbox.kind === "runtime" && enclosure !== undefined;
+  const program = isByRuntime
+    ? await sandbox.runtime.enclose({ ...enclosure, command: [command, ...args], environment })
+    : { command, args };
+  const spawned = await spawnProcess({ ...program, environment, cwd });
+  if (spawned.kind !== "spawned") throw new Error(spawned.message);
+  return spawned.process;
 }
 
 function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resources: { gate, temporary } }: Enclosing): EnclosedLaunch {
@@ -264,11 +276,17 @@ function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resour
     const enclosure = { ...limits, writable: [...limits.writable, home] };
     return { command: process.execPath, args: [...node, ...permissionArguments(sandbox.flag, enclosure), program], environment: variables };
   }
-  const enclosure = { ...limits, readable: [...limits.readable, ...(gate === undefined ? [] : [gate.folder])] };
-  const inner = [process.execPath, ...node, program, ...(gate === undefined ? [] : [throughHost])];
-  const [command, args] = enclosedCommand(sandbox.program, enclosure, folder, inner);
+  const readable = [...limits.readable, ...(gate === undefined ? [] : [gate.folder])];
+  const args = [...node, program, ...(gate === undefined ? [] : [throughHost])];
+  if (sandbox.kind === "runtime") {
+    const shown = { readable: [...readable, ...limits.programs], writable: [...limits.writable, home] };
+    return { command: process.execPath, args, environment: variables, enclosure: { ...shown, sockets: gate?.folder } };
+  }
+  const enclosure = { ...limits, readable };
+  const inner = [process.execPath, ...args];
+  const [command, enclosed] = enclosedCommand(sandbox.program, enclosure, folder, inner);
   const mounts = [...new Set([...enclosedPaths(enclosure), ...limits.exact])];
-  return { command, args, environment: variables, mounts };
+  return { command, args: enclosed, environment: variables, mounts };
 }
 
 /** Answers a child's requests for connections, which are not messages of a call. */

@@ -11,7 +11,7 @@ export interface Protection {
 
 /** Describes what a sandbox promises. */
 function protectionOf(sandbox: Sandbox): Protection {
-  if (sandbox.kind === "system") return { state: "enforced", reason: sandbox.by };
+  if (sandbox.kind === "system" || sandbox.kind === "runtime") return { state: "enforced", reason: sandbox.by };
   if (sandbox.kind === "none") return { state: "not-enforced", reason: sandbox.why };
   const open = "the network, native code, links and signals to other processes are not limited";
   return { state: "partly", reason: `${sandbox.by}; ${open}, because ${sandbox.why}` };
@@ -19,7 +19,7 @@ function protectionOf(sandbox: Sandbox): Protection {
 
 /** Why something of a skill that is isolated as `strict` does not run here. `what`: plural, such as "Programs". */
 export function refusal(what: string, why: string): HostError {
-  const message = `${what} of this skill do not run, because this machine cannot enforce their limits: ${why}. Install bubblewrap (Linux), or choose the isolation "process" to run them anyway.`;
+  const message = `${what} of this skill do not run, because this machine cannot enforce their limits: ${why}. Install bubblewrap (Linux) or @anthropic-ai/sandbox-runtime (macOS), or choose the isolation "process" to run them anyway.`;
   return new HostError("ISOLATION_NOT_ENFORCED", message);
 }
 
