@@ -9,8 +9,15 @@ import { linkTo, route } from "../navigation/route.ts";
 import { announce, attempt, store } from "../page-state.ts";
 import { formatBytes, formatDuration, formatTime, JsonValue, TextValue } from "../parts/values.tsx";
 import { isOfTimeLine, timeSpans } from "./time-spans.ts";
+import { TodoList } from "./todo-list.tsx";
 
-const tabs = { conversation: "Conversation", timeline: "Time line", events: "Events", model: "What the model gets" } as const;
+const tabs = {
+  conversation: "Conversation",
+  timeline: "Time line",
+  todos: "Todos",
+  events: "Events",
+  model: "What the model gets",
+} as const;
 type Tab = keyof typeof tabs;
 
 /** A session: what was said and called, with what decided about each call, and what its model gets. */
@@ -20,8 +27,8 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
   const given = route.value.parts[1] ?? "conversation";
   const tab: Tab = Object.hasOwn(tabs, given) ? (given as Tab) : "conversation";
   const isExport = store.snapshot.value?.isExport === true;
-  // Only a host knows what a model got.
-  const shown = (Object.keys(tabs) as Tab[]).filter((name) => !(isExport && name === "model"));
+  // Only a host knows what a model got, and has its todos.
+  const shown = (Object.keys(tabs) as Tab[]).filter((name) => !(isExport && (name === "model" || name === "todos")));
   return (
     <article class="tall">
       <h2>{session.title ?? `Session ${session.id.slice(0, 8)}`}</h2>
@@ -42,6 +49,7 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
       </nav>
       {tab === "conversation" ? <Conversation entries={entries} /> : null}
       {tab === "timeline" ? <TimeLine entries={entries} /> : null}
+      {tab === "todos" ? <TodoList key={session.id} sessionId={session.id} entries={entries} /> : null}
       {tab === "events" ? <EventList events={entries} /> : null}
       {tab === "model" ? <ModelView sessionId={session.id} /> : null}
       {session.client === "inspector" && session.state !== "closed" ? <Prompt session={session} /> : null}

@@ -171,6 +171,16 @@ export interface FeedAsk {
   readonly data: Json;
 }
 
+/** A todo of a model. Each field may be missing: the model has the table. */
+export interface FeedTodo {
+  readonly id?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly status?: string;
+  /** The ids of todos that it waits for. */
+  readonly dependsOn: readonly string[];
+}
+
 export interface FeedCall {
   readonly id: string;
   readonly tool: string;
@@ -301,6 +311,16 @@ export interface FeedRequests {
   readonly "session.close": { readonly params: { readonly sessionId: string }; readonly result: Record<never, never> };
   /** What the model got with the last request, also as the endpoint got it, and an estimate of the tokens of each part. */
   readonly "session.modelView": { readonly params: { readonly sessionId: string }; readonly result: FeedModelView };
+  /** What the model has to do, the oldest first; at most 500 of `total`. `session.todos_changed` says when to read it again. */
+  readonly "session.todos": {
+    readonly params: { readonly sessionId: string };
+    readonly result: {
+      readonly todos: readonly FeedTodo[];
+      readonly total: number;
+      /** By state. */
+      readonly counts: { readonly [status: string]: number };
+    };
+  };
   /** The session as one file, which `skillhost inspect <file>` opens. */
   readonly "session.export": {
     readonly params: { readonly sessionId: string };

@@ -12,6 +12,7 @@ import { toFeedJson } from "./feed-json.ts";
 import type { FeedRequests } from "./feed-messages.ts";
 import { exportCall, type FeedPins } from "./feed-pins.ts";
 import { modelView } from "./model-view.ts";
+import { describeTodos } from "./session-todos.ts";
 import type { WatchedHost } from "./watched-host.ts";
 import { inspectorClient } from "./watched-session.ts";
 
@@ -148,6 +149,11 @@ export const feedMethods: FeedMethods = {
     reads: { sessionId: readText },
     onlyReads: true,
     run: ({ sessionId }, parts) => modelView(openSession(sessionId, parts), parts.watched.blobs),
+  },
+  "session.todos": {
+    reads: { sessionId: readText },
+    onlyReads: true,
+    run: ({ sessionId }, parts) => describeTodos(openSession(sessionId, parts)),
   },
   "session.export": {
     reads: { sessionId: readText },

@@ -119,10 +119,10 @@ export class SessionToolset {
     return this.services.subAgents.close();
   }
 
-  /** `depth`: 0 for the session's own conversation. */
-  #assemble(view: CatalogView, depth: number): ToolCatalog {
+  /** `depth`: 0 for the session's own conversation. `named`: the tools that a sub-agent is limited to. */
+  #assemble(view: CatalogView, depth: number, named?: readonly string[]): ToolCatalog {
     // They serve a conversation: a session that has no model to talk to brings none.
-    const tools = hasModel(this.#host.config) ? sessionToolsFor(this.#offersAt(depth)) : [];
+    const tools = hasModel(this.#host.config) ? sessionToolsFor(this.#offersAt(depth, named)) : [];
     return this.#host.environment.catalog(withSessionTools(view, tools), this.#host.clients.snapshots());
   }
 
@@ -138,14 +138,18 @@ export class SessionToolset {
     return this.#host.clients.canAsk("userInput") ? "question" : undefined;
   }
 
-  #offersAt(depth: number): ToolDefinitionSource {
+  #offersAt(depth: number, named: readonly string[] | undefined): ToolDefinitionSource {
     const { turn, options } = this.#host.config;
     return {
       // A sub-agent has only the skills that it is given from the start.
       skills: depth === 0 && offeredSkills(this.services.skills()).length > 0,
       userInput: this.#userInput(),
       planning: depth === 0 && turn.agentMode === "plan" && this.#host.clients.canAsk("exitPlanMode"),
-      database: options.sessionDatabase === true && this.#host.database !== undefined,
+      // A sub-agent with tools of its own choice has it only by name.
+      database:
+        options.sessionDatabase === true &&
+        this.#host.database !== undefined &&
+        (named === undefined || named.some((name) => namesSql.has(name))),
       agents: depth < maxAgentDepth ? startableAgents(this.#host.config.agents) : [],
     };
   }
@@ -153,7 +157,7 @@ export class SessionToolset {
   #converse({ profile, model, agentId, parentAgentId, depth }: ChildRequest): ChildConversation {
     const models = new ModelCache();
     const view = childViews(profile, model);
-    const catalog = new LiveCatalog(() => this.#assemble(view(this.#host.config.view), depth), this.#host.log);
+    const catalog = new LiveCatalog(() => this.#assemble(view(this.#host.config.view), depth, profile.tools), this.#host.log);
     const { turn } = this.#host.config;
     const instructions = this.#instructionsOf(profile, agentId, () => view(this.#host.config.view));
     return new ChildConversation(
@@ -196,6 +200,8 @@ export class SessionToolset {
     };
   }
 }
+
+const namesSql: ReadonlySet<string> = new Set(["sql", "builtin:sql", "builtin:*"]);
 
 /** The questions that tools are there for. */
 const askedByTools: readonly AskKind[] = ["userInput", "elicitation", "exitPlanMode"];

@@ -21,14 +21,7 @@ export interface SqlOutcome {
   readonly isRolledBack: boolean;
 }
 
-/**
- * A thing to do, as the model wrote it in the table `todos`. The model may change the table, so each field may be missing.
- *
- * @example
- * ```ts
- * const todo: SqlTodo = { id: "user-model", title: "Creating the user model", status: "in_progress" };
- * ```
- */
+/** A thing to do, as the model wrote it in the table `todos`. The model may change the table, so each field may be missing. */
 export interface SqlTodo {
   readonly id?: string;
   readonly title?: string;
@@ -39,14 +32,7 @@ export interface SqlTodo {
   readonly createdAt?: string;
 }
 
-/**
- * The things that a session's model has to do, the oldest first, and which of them wait for others.
- *
- * @example
- * ```ts
- * const todos: SqlTodos = { rows: [{ id: "a" }, { id: "b" }], dependencies: [{ todoId: "b", dependsOn: "a" }] };
- * ```
- */
+/** The things that a session's model has to do, the oldest first, and which of them wait for others. */
 export interface SqlTodos {
   readonly rows: readonly SqlTodo[];
   readonly dependencies: readonly { readonly todoId: string; readonly dependsOn: string }[];

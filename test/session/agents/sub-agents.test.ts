@@ -192,6 +192,21 @@ describe("the tools of a sub-agent", () => {
     expect(child).toEqual(["edit", ...agentTools]);
   });
 
+  test("a sub-agent has the session's database, unless its own list leaves it out", async () => {
+    const customAgents = [
+      { name: "limited", tools: ["grep"] },
+      { name: "named", tools: ["grep", "sql"] },
+    ];
+    const hasSql = async (agent: string, sessionDatabase: boolean): Promise<readonly boolean[]> => {
+      const { parent, child } = await toolsOf({ customAgents, sessionDatabase }, agent);
+      return [parent.includes("sql"), child.includes("sql")];
+    };
+    expect(await hasSql("general-purpose", true)).toEqual([true, true]);
+    expect(await hasSql("limited", true)).toEqual([true, false]);
+    expect(await hasSql("named", true)).toEqual([true, true]);
+    expect(await hasSql("named", false)).toEqual([false, false]);
+  });
+
   test("a sub-agent has its own servers, and the later source gets a name", async () => {
     const log = (text: string) => sourceOf("mcp", "git", { name: "git-log", description: text, handler: () => text });
     const where = createTestEnvironment(

@@ -361,7 +361,7 @@ describe("a database that cannot be used", () => {
 });
 
 describe("the tool sql", () => {
-  test("is there where the option says so, for a model and its sub-agents, and a filter hides it", async () => {
+  test("is there where the option says so, and a filter hides it", async () => {
     const host = await openHost();
     const names = async (more: Skillhost.SessionOptions): Promise<readonly string[]> => {
       const session = await host.createSession({ chatModel: scriptedModel(), ...more });
