@@ -204,3 +204,93 @@ test("ids that fit several sessions are refused, and a damaged session does not 
   const many = await runCli(["sessions", "export", ""], setup);
   expect(many).toMatchObject({ code: 1, stderr: expect.stringContaining("Write more of it") });
 });
+
+test("/rewind lists the messages, and takes one back with what followed it", async () => {
+  const { endpoint, setup } = await stage(says("One."), says("Two."), says("Three."));
+  const cli = startCli(["chat"], setup);
+  cli.type("/rewind");
+  await cli.said("Nothing was said yet.");
+  cli.type("First?");
+  await cli.line((line) => line === "One.");
+  cli.type("Second\u001b[31m?");
+  await cli.line((line) => line === "Two.");
+  cli.type("/rewind");
+  await cli.said("1  First?\n2  Second");
+  cli.type("/rewind 3");
+  await cli.said("/rewind needs the number of a message");
+  cli.type("/rewind 2");
+  await cli.said("Message 2 and what followed it are taken back: Second");
+  cli.type("Third?");
+  await cli.line((line) => line === "Three.");
+  cli.endInput();
+  expect((await cli.done).code).toBe(0);
+  expect(sentTexts(endpoint.requests[2]!.body)).toEqual(["First?", "Third?"]);
+  expect(cli.stderr).not.toContain("\u001b[31m");
+});
+
+test("/rewind with files restores what tools changed, and leaves what the user changed since", async () => {
+  const { endpoint, place, setup } = await stage();
+  place.write("one.txt", "old\n");
+  place.write("two.txt", "old\n");
+  const edits = (name: string, id: string) => ({
+    id,
+    name: "edit",
+    arguments: { path: join(place.path, name), old_str: "old", new_str: "new" },
+  });
+  endpoint.answer(chatStreamAnswer({ toolCalls: [edits("one.txt", "e1"), edits("two.txt", "e2")] }), says("Edited."));
+  const cli = startCli(["chat", "--yes"], setup);
+  cli.type("Edit them.");
+  await cli.line((line) => line === "Edited.");
+  expect(readFileSync(join(place.path, "one.txt"), "utf8")).toBe("new\n");
+  place.write("two.txt", "mine\n");
+  cli.type("/rewind 1 files");
+  await cli.said("1 file restored.");
+  await cli.said("stays as it is: user-modified");
+  cli.endInput();
+  await cli.done;
+  expect(["one.txt", "two.txt"].map((name) => readFileSync(join(place.path, name), "utf8"))).toEqual(["old\n", "mine\n"]);
+});
+
+test("/fork and sessions fork store a copy that is continued by itself", async () => {
+  const { endpoint, place, setup } = await stage(says("One."), says("Two."));
+  const cli = startCli(["chat"], setup);
+  cli.type("First?");
+  await cli.line((line) => line === "One.");
+  cli.type("/fork");
+  await cli.said("Continue it with: skillhost chat --resume ");
+  cli.endInput();
+  await cli.done;
+  const [, id = ""] = /Stored as (\S+)\./.exec(cli.stderr) ?? [];
+  const resumed = startCli(["chat", "--resume", id], setup);
+  resumed.type("Second?");
+  await resumed.line((line) => line === "Two.");
+  resumed.endInput();
+  await resumed.done;
+  expect(sentTexts(endpoint.requests[1]!.body)).toEqual(["First?", "Second?"]);
+
+  const forked = await runCli(["sessions", "fork", id], setup);
+  expect([forked.code, existsSync(join(place.path, "sessions", forked.stdout.trim(), "events.jsonl"))]).toEqual([0, true]);
+  const json = await runCli(["sessions", "fork", id, "--json"], setup);
+  expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, data: { sessionId: expect.any(String), forkedFrom: id } });
+  expect((await runCli(["sessions", "fork", "none"], setup)).stderr).toContain('No stored session has the id "none"');
+});
+
+test("/checkpoints lists the summaries of the conversation, and prints one", async () => {
+  const { place, setup } = await stage(says("One."));
+  const cli = startCli(["chat"], setup);
+  cli.type("/checkpoints");
+  await cli.said("The conversation was not summarized yet.");
+  cli.type("First?");
+  await cli.line((line) => line === "One.");
+  const [, id = ""] = /session ([\w-]+)\./.exec(cli.stderr) ?? [];
+  place.write(`sessions/${id}/checkpoints/index.md`, "| 1 | What was done | 001-what.md |\n");
+  place.write(`sessions/${id}/checkpoints/001-what.md`, "We did it.\n");
+  cli.type("/checkpoints");
+  await cli.said("1  What was done");
+  cli.type("/checkpoints 1");
+  await cli.said("We did it.");
+  cli.type("/checkpoints 7");
+  await cli.said("/checkpoints needs the number of a summary");
+  cli.endInput();
+  await cli.done;
+});

@@ -6,6 +6,7 @@ import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
 import type { SessionOptions } from "../../session/session-config.ts";
 import { changeLines, faultyFolders } from "../change-lines.ts";
+import { ChatHistory } from "../chat-history.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CommandContext } from "../command-context.ts";
 import { didYouMean } from "../did-you-mean.ts";
@@ -43,7 +44,9 @@ export async function chat(given: CommandContext, options: ChatCommandOptions): 
   // Awaited, because the lines are closed at the end.
   return await withHost(context, { workspace: true, watch: true }, async (host) => {
     const session =
-      options.resume === undefined ? await host.createSession(sessionOptions) : await resume(host, options.resume, sessionOptions);
+      options.resume === undefined
+        ? await host.createSession({ ...sessionOptions, fileChangeTracking: true })
+        : await resume(host, options.resume, sessionOptions);
     const conversation = new Conversation(context, host, session, lines);
     conversation.start(options.save);
     return conversation.run();
@@ -152,6 +155,7 @@ class Conversation {
   /** Whether the line was a command of the conversation; commands of plugins are sent to the session. */
   async #command(name: string, words: string): Promise<boolean> {
     const { out } = this.#context;
+    const history = new ChatHistory(this.#host, this.#session, out);
     const commands: Readonly<Record<string, () => Promise<void> | void>> = {
       help: () => this.#help(),
       tools: () => {
@@ -165,6 +169,9 @@ class Conversation {
         for (const line of rows.length === 0 ? ["The model has no todos."] : todoLines(rows)) out.note(line);
       },
       reload: () => this.#host.reload(),
+      rewind: () => history.rewind(words),
+      checkpoints: () => history.checkpoints(words),
+      fork: () => history.fork(),
       export: () => this.#export(words),
     };
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
@@ -180,7 +187,7 @@ class Conversation {
   #help(): void {
     const { out } = this.#context;
     out.note(
-      "/tools  the tools that the model can call\n/skills  the skills\n/todos  what the model has to do (with --todos)\n/reload  load all skills again\n/export <file>  write the session to a .md or .jsonl file\n/exit  end (also Ctrl-D)",
+      "/tools  the tools that the model can call\n/skills  the skills\n/todos  what the model has to do (with --todos)\n/reload  load all skills again\n/rewind [<n> [files]]  list your messages, or take one back with what followed it, and restore files\n/checkpoints [<n>]  list the summaries of the conversation, or show one\n/fork  store a copy of the session\n/export <file>  write the session to a .md or .jsonl file\n/exit  end (also Ctrl-D)",
     );
     for (const { name, description } of this.#session.commands) out.note(`/${visibleLine(name)}  ${visibleLine(description ?? "")}`);
     out.note("Ctrl-C ends the model's turn, and between turns the conversation.");

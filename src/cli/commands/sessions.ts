@@ -73,6 +73,18 @@ function dateOf(time: string | undefined): string {
   return time === undefined ? "" : time.slice(0, 16).replace("T", " ");
 }
 
+/** Stores a copy of a session, and prints its id. */
+export function forkStored(context: CommandContext, id: string): Promise<number> {
+  return withStore(context, async (host) => {
+    const { out } = context;
+    const { sessionId: forkedFrom } = await findStoredSession(host, id);
+    const sessionId = await host.forkSession(forkedFrom);
+    if (out.isJson) out.envelope({ ok: true, data: { sessionId, forkedFrom }, diagnostics: host.diagnostics });
+    else out.line(sessionId);
+    return 0;
+  });
+}
+
 /** Prints a stored session, or writes it to a file. */
 export function exportStored(
   context: CommandContext,

@@ -48,7 +48,7 @@ function withModel(command: Command): Command {
 }
 
 function addSessionCommands(program: Command, choose: Choose): void {
-  const sessions = program.command("sessions").description("list, continue, export and delete stored sessions");
+  const sessions = program.command("sessions").description("list, continue, copy, export and delete stored sessions");
   const load = () => import("../commands/sessions.ts");
   sessions
     .command("list")
@@ -64,6 +64,11 @@ function addSessionCommands(program: Command, choose: Choose): void {
       agent: options.agent,
     }),
   );
+  sessions
+    .command("fork")
+    .description("store a copy of a session that is continued by itself, and print its id")
+    .argument("<id>", "the session's id, or the beginning of it")
+    .action((id: string) => choose("sessions fork", async (context) => (await load()).forkStored(context, id)));
   sessions
     .command("export")
     .description("print a stored session, or write it to a file")
