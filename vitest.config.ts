@@ -14,6 +14,7 @@ export const realPeers: string[] = [
   "inspector",
   "language-server",
   "nats",
+  "node-versions",
   "registry",
   "package-managers",
   "new-user",

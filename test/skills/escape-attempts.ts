@@ -223,7 +223,7 @@ export const attempts: Readonly<Record<string, Attempt>> = {
   "send a packet": {
     kind: "network",
     counts: "udp",
-    code: `const s = dgram.createSocket("udp4"); await new Promise((y, n) => s.send("x", a.udpPort, "127.0.0.1", (e) => e ? n(e) : y())); await pause(100); s.close(); return false`,
+    code: `const s = dgram.createSocket("udp4"); await new Promise((y, n) => s.on("error", n).send("x", a.udpPort, "127.0.0.1", (e) => e ? n(e) : y())); await pause(100); s.close(); return false`,
   },
   "send a query to a name server": {
     kind: "network",

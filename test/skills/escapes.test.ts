@@ -168,12 +168,17 @@ test.skipIf(!hasSystemSandbox)("a process in a sandbox of the system reaches not
   expect(await tryAll("process", await openHost("process", place))).toEqual([]);
 });
 
-/** A child in a sandbox that this machine would not choose. */
-async function openChild(chosen: Sandbox, { root, targets }: Place): Promise<Run> {
+const flag = process.allowedNodeEnvironmentFlags.has("--permission") ? "--permission" : "--experimental-permission";
+/** From Node.js 25 on. */
+const limitsNetwork = process.allowedNodeEnvironmentFlags.has("--allow-net");
+const node: Sandbox = { kind: "node", by: "Node.js", flag, limitsNetwork, why: "this is a test" };
+
+/** A child in a sandbox that this machine would not choose, of a skill that declares these hosts. */
+async function openChild(chosen: Sandbox, { root, targets }: Place, hosts: readonly string[] = []): Promise<Run> {
   vi.stubEnv("ESCAPE_TOKEN", "SECRET");
   onTestFinished(() => void vi.unstubAllEnvs());
   const { skill } = targets;
-  const limits = () => limitsOf(undefined, { folder: skill, workingDirectory: root });
+  const limits = () => limitsOf({ env: [], hosts }, { folder: skill, workingDirectory: root });
   const channel = await SkillChannel.open((at, listener) => openEnclosed(at, listener, chosen), { folder: skill, environment: [], limits });
   onTestFinished(() => channel.kill("the test has ended"));
   const file = join(skill, "tools/attempt.ts");
@@ -185,10 +190,17 @@ async function openChild(chosen: Sandbox, { root, targets }: Place): Promise<Run
 }
 
 test("a process with the permission model of Node.js reaches only what it does not cover", { timeout: patience(60_000) }, async () => {
-  const flag = process.allowedNodeEnvironmentFlags.has("--permission") ? "--permission" : "--experimental-permission";
-  const node: Sandbox = { kind: "node", by: "Node.js", flag, why: "this is a test" };
   const reached = await tryAll("node", await openChild(node, await createPlace()));
-  expect(reached.filter((name) => attempts[name]!.node)).toEqual([]);
+  const isCovered = (name: string): boolean => attempts[name]!.node === true || (limitsNetwork && attempts[name]!.kind === "network");
+  expect(reached.filter(isCovered)).toEqual([]);
+});
+
+test("a process with the permission model of Node.js reaches the network if its skill declares hosts", {
+  timeout: patience(60_000),
+}, async () => {
+  const run = await openChild(node, await createPlace(), ["localhost"]);
+  expect(await run("fetch from a local port")).toBe("reached");
+  expect(await run("connect to a local port by name")).toBe("reached");
 });
 
 /** The runtime shows nothing of the folder in which temporary folders of tests may lie. */

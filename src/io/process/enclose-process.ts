@@ -11,19 +11,22 @@ export interface Enclosure {
   readonly writable: readonly string[];
   /** Programs that it may start. */
   readonly programs: readonly string[];
+  /** Whether it may connect to the network. Only Node.js reads it: a system sandbox gives no network. */
+  readonly isOnline?: boolean | undefined;
   /** What it does not reach although it is named above. */
   readonly withheld?: Pick<ProcessLimits, "unreadable" | "unwritable"> | undefined;
 }
 
 /**
  * What encloses programs on this machine. `system`: the operating system shows a program only the files of its enclosure, and gives it no
- * network and no other processes. `node`: Node.js refuses JavaScript other files and programs, but not the network, and neither native code
- * nor links are limited. `runtime`: an optional package does the same as `system` for Node.js. `none`: nothing does.
+ * network and no other processes. `node`: Node.js refuses JavaScript other files and programs, and the network if it has a permission for that
+ * (from Node.js 25 on), but neither native code nor links are limited. `runtime`: an optional package does the same as `system` for Node.js.
+ * `none`: nothing does.
  */
 export type Sandbox =
   | { readonly kind: "system"; readonly by: string; readonly program: string }
   | { readonly kind: "runtime"; readonly by: string; readonly runtime: SandboxRuntime; readonly why: string }
-  | { readonly kind: "node"; readonly by: string; readonly flag: string; readonly why: string }
+  | { readonly kind: "node"; readonly by: string; readonly flag: string; readonly limitsNetwork: boolean; readonly why: string }
   | { readonly kind: "none"; readonly why: string };
 
 let found: Promise<Sandbox> | undefined;
@@ -46,7 +49,8 @@ async function look(): Promise<Sandbox> {
   const why = `${system}, and ${runtime}`;
   const flag = await findPermissionFlag();
   if (flag === undefined) return { kind: "none", why: `${why}, and Node.js ${process.versions.node} has no permission model` };
-  return { kind: "node", by: `the permission model of Node.js ${process.versions.node}`, flag, why };
+  const limitsNetwork = process.allowedNodeEnvironmentFlags.has(allowNetwork);
+  return { kind: "node", by: `the permission model of Node.js ${process.versions.node}`, flag, limitsNetwork, why };
 }
 
 /** The sandbox of the optional package, where there is no other for the reason `why`. A string is the reason that it cannot be used either. @internal */
@@ -105,18 +109,19 @@ export function enclosedCommand(
   command: readonly string[],
 ): readonly [string, readonly string[]] {
   const { unreadable, unwritable } = withheld;
-  const isKept = (path: string): boolean => unwritable.some((each) => isWithin(each, path));
-  const shown = withoutNested([...readable, process.execPath, ...programs]);
+  const real = new RealPaths();
+  const isKept = (path: string): boolean => unwritable.some((each) => isWithin(each, path, real));
+  const shown = withoutNested([...readable, process.execPath, ...programs], real);
   const args = [
     ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"],
     ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
     ...["--proc", "/proc", "--dev", "/dev"],
     ...["--size", String(temporaryBytes), "--tmpfs", enclosedTemporaryFolder],
     ...[...systemFolders, ...systemFiles].flatMap(asInSystem),
-    ...shown.flatMap((path) => bound("--ro-bind", path)),
+    ...shown.flatMap((path) => bound("--ro-bind", path, real)),
     // Last, because a bind mount hides what was mounted below it before.
-    ...[...writable].sort(byLength).flatMap((path) => bound(isKept(path) ? "--ro-bind" : "--bind", path)),
-    ...unwritable.filter((path) => writable.some((each) => isWithin(each, path))).flatMap((path) => ["--ro-bind", path, path]),
+    ...[...writable].sort(byLength).flatMap((path) => bound(isKept(path) ? "--ro-bind" : "--bind", path, real)),
+    ...unwritable.filter((path) => writable.some((each) => isWithin(each, path, real))).flatMap((path) => ["--ro-bind", path, path]),
     ...masksOf(unreadable),
     // The folder that it starts in exists, even if nothing of it is shown.
     ...["--dir", cwd],
@@ -128,15 +133,16 @@ export function enclosedCommand(
 const nothingWithheld = { unreadable: [], unwritable: [] };
 
 /** Both paths with links resolved, since those of rules are. */
-function isWithin(folder: string, path: string): boolean {
-  const [outer, inner] = [realPathOf(folder) ?? folder, realPathOf(path) ?? path];
+function isWithin(folder: string, path: string, real: RealPaths): boolean {
+  const [outer, inner] = [real.of(folder) ?? folder, real.of(path) ?? path];
   return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
 }
 
 /** The real paths that `enclosedCommand` mounts for an enclosure, besides the libraries of the system. */
 export function enclosedPaths({ readable, writable, programs }: Enclosure): readonly string[] {
-  const shown = [...withoutNested([...readable, process.execPath, ...programs]), ...writable];
-  return [...new Set(shown.flatMap((path) => realPathOf(path) ?? []))];
+  const real = new RealPaths();
+  const shown = [...withoutNested([...readable, process.execPath, ...programs], real), ...writable];
+  return [...new Set(shown.flatMap((path) => real.of(path) ?? []))];
 }
 
 function asInSystem(path: string): readonly string[] {
@@ -149,14 +155,26 @@ function asInSystem(path: string): readonly string[] {
   return statSync(target).isDirectory() ? ["--symlink", target, path] : ["--ro-bind", target, path];
 }
 
-function bound(option: "--bind" | "--ro-bind", path: string): readonly string[] {
-  const real = realPathOf(path);
-  if (real === undefined) return [];
-  return real === path ? [option, path, path] : [option, real, real, option, real, path];
+function bound(option: "--bind" | "--ro-bind", path: string, real: RealPaths): readonly string[] {
+  const target = real.of(path);
+  if (target === undefined) return [];
+  return target === path ? [option, path, path] : [option, target, target, option, target, path];
+}
+
+/** Real paths, each looked up once: an enclosure asks for most of them several times. */
+class RealPaths {
+  readonly #known = new Map<string, string | undefined>();
+
+  of(path: string): string | undefined {
+    if (!this.#known.has(path)) this.#known.set(path, realPathOf(path));
+    return this.#known.get(path);
+  }
 }
 
 function realPathOf(path: string): string | undefined {
   try {
+    // Most paths that are looked up do not exist, and an error takes longer to create than the system takes to answer.
+    if (statSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
     return realpathSync.native(path);
   } catch {
     // Missing, or not readable for this user either.
@@ -165,12 +183,12 @@ function realPathOf(path: string): string | undefined {
 }
 
 /** Outer folders first, without what lies in one of them and needs no mount of its own. */
-function withoutNested(paths: readonly string[]): readonly string[] {
+function withoutNested(paths: readonly string[], real: RealPaths): readonly string[] {
   const kept: string[] = [];
   for (const path of [...new Set(paths)].sort(byLength)) {
     const outer = kept.find((each) => path.startsWith(each.endsWith(sep) ? each : each + sep));
     // A link in a folder may lead out of it.
-    if (outer === undefined || realPathOf(path) !== join(realPathOf(outer) ?? outer, path.slice(outer.length))) kept.push(path);
+    if (outer === undefined || real.of(path) !== join(real.of(outer) ?? outer, path.slice(outer.length))) kept.push(path);
   }
   return kept;
 }
@@ -179,17 +197,26 @@ function byLength(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : 1);
 }
 
+/** Allows all addresses: there is no permission for some. */
+const allowNetwork = "--allow-net";
+
 /** The arguments with which Node.js enforces an enclosure by itself. */
-export function permissionArguments(flag: string, { readable, writable, programs }: Enclosure): readonly string[] {
+export function permissionArguments(
+  { flag, limitsNetwork }: Extract<Sandbox, { kind: "node" }>,
+  { readable, writable, programs, isOnline = false }: Enclosure,
+): readonly string[] {
+  const real = new RealPaths();
   const grants = (option: string, paths: readonly string[]): readonly string[] =>
     // Node.js 20 aborts when one grant is another one plus a separator, so each path is granted once.
-    withoutNested(paths.flatMap((path) => [path, realPathOf(path) ?? path])).map(
-      (path) => `${option}=${isFolder(path) ? join(path, sep) : path}`,
-    );
+    withoutNested(
+      paths.flatMap((path) => [path, real.of(path) ?? path]),
+      real,
+    ).map((path) => `${option}=${isFolder(path) ? join(path, sep) : path}`);
   return [
     flag,
     "--allow-addons",
     ...(programs.length > 0 ? ["--allow-child-process"] : []),
+    ...(limitsNetwork && isOnline ? [allowNetwork] : []),
     ...grants("--allow-fs-read", [...readable, ...writable, ...programs, dirname(process.execPath)]),
     ...grants("--allow-fs-write", writable),
   ];

@@ -226,13 +226,24 @@ function atExit(close: () => void): () => void {
   if (unclosed.size === 0) process.on("exit", closeAll);
   unclosed.add(close);
   return () => {
+    if (!tryClose(close)) return;
     if (unclosed.delete(close) && unclosed.size === 0) process.off("exit", closeAll);
-    close();
   };
 }
 
 function closeAll(): void {
-  for (const close of unclosed) close();
+  for (const close of unclosed) tryClose(close);
+}
+
+/** False: it is tried again when the program ends. A folder cannot be listed without a free file descriptor. */
+function tryClose(close: () => void): boolean {
+  try {
+    close();
+    return true;
+  } catch {
+    // A child that has ended must be reported nevertheless.
+    return false;
+  }
 }
 
 interface Enclosing {
@@ -273,8 +284,8 @@ function launchOf({ folder, environment }: ChildPlace, { limits, sandbox, resour
   const own = { HOME: home, TMPDIR: home, ...(process.platform === "win32" && { TEMP: home, TMP: home, USERPROFILE: home }) };
   const variables = minimalEnvironment({ ...own, ...Object.fromEntries(declared) });
   if (sandbox.kind === "node") {
-    const enclosure = { ...limits, writable: [...limits.writable, home] };
-    return { command: process.execPath, args: [...node, ...permissionArguments(sandbox.flag, enclosure), program], environment: variables };
+    const enclosure = { ...limits, writable: [...limits.writable, home], isOnline: limits.hosts.length > 0 };
+    return { command: process.execPath, args: [...node, ...permissionArguments(sandbox, enclosure), program], environment: variables };
   }
   const readable = [...limits.readable, ...(gate === undefined ? [] : [gate.folder])];
   const args = [...node, program, ...(gate === undefined ? [] : [throughHost])];

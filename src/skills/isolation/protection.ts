@@ -13,7 +13,8 @@ export interface Protection {
 function protectionOf(sandbox: Sandbox): Protection {
   if (sandbox.kind === "system" || sandbox.kind === "runtime") return { state: "enforced", reason: sandbox.by };
   if (sandbox.kind === "none") return { state: "not-enforced", reason: sandbox.why };
-  const open = "the network, native code, links and signals to other processes are not limited";
+  const network = sandbox.limitsNetwork ? "addresses of skills that declare hosts" : "the network";
+  const open = `${network}, native code, links and signals to other processes are not limited`;
   return { state: "partly", reason: `${sandbox.by}; ${open}, because ${sandbox.why}` };
 }
 
