@@ -47,7 +47,7 @@ export class TakeoverListener {
 
   #look(): void {
     for (const owned of this.#owned) {
-      const claimant = claimantOf(owned.lock);
+      const claimant = tryClaimantOf(owned.lock);
       if (claimant === undefined || this.#refused.get(owned.lock) === claimant.token) continue;
       const reason = this.#handOver(owned.sessionId, claimant);
       if (reason !== undefined) this.#refused.set(owned.lock, claimant.token);
@@ -125,6 +125,15 @@ function readAnswer(path: string, token: string | undefined): Answer | undefined
 function claimantOf(path: string): LockHolder | undefined {
   const holder = lockHolder(claimOf(path));
   return holder === "unknown" ? undefined : holder;
+}
+
+function tryClaimantOf(path: string): LockHolder | undefined {
+  try {
+    return claimantOf(path);
+  } catch {
+    // For example no free file descriptor. Nobody could handle the error here; the next look finds the claim.
+    return undefined;
+  }
 }
 
 function claimOf(lock: string): string {
