@@ -1,21 +1,39 @@
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { getHeapCodeStatistics, writeHeapSnapshot } from "node:v8";
+import { fileURLToPath } from "node:url";
+import { writeHeapSnapshot } from "node:v8";
 
-/** What a process holds now, after collection of garbage. Undefined where the system does not say. */
+/**
+ * What this process holds now, after collection of garbage. Undefined where the system does not say. Data and code are separated by a snapshot of
+ * the heap: the engine compiles functions again and again while they become hot, which would hide what the program keeps, or pass for it.
+ */
 export function sample(startedAt) {
   for (let round = 0; round < 3; round++) globalThis.gc?.();
-  const { heapUsed, rss } = process.memoryUsage();
-  const { code_and_metadata_size: machineCode, bytecode_and_metadata_size: bytecode } = getHeapCodeStatistics();
+  const { heapUsed, rss, external } = process.memoryUsage();
+  const file = writeHeap(tmpdir(), "sample");
+  const { code, data } = readHeap(file);
+  rmSync(file);
   return {
     hours: (performance.now() - startedAt) / 3_600_000,
-    "heap MB": heapUsed / 1024 / 1024,
-    "compiled code in the heap MB": (machineCode + bytecode) / 1024 / 1024,
-    "RSS MB": rss / 1024 / 1024,
+    "heap MB": megabytes(heapUsed),
+    "of it data MB": megabytes(data),
+    "of it code and hidden classes MB": megabytes(code),
+    "outside of the heap MB": megabytes(external),
+    "RSS MB": megabytes(rss),
     handles: process.getActiveResourcesInfo().length,
     "open files": countIn("/proc/self/fd"),
     threads: threads(),
   };
+}
+
+const megabytes = (bytes) => bytes / 1024 / 1024;
+const reader = fileURLToPath(new URL("heap-kinds.mjs", import.meta.url));
+
+/** The sums of a snapshot: `code`, `data`, and by kind. */
+function readHeap(file) {
+  return JSON.parse(execFileSync(process.execPath, [reader, file], { encoding: "utf8", maxBuffer: 1e8 }));
 }
 
 /** Settles when the process held the same kinds of handles eight times in a row. False: it never did. */
@@ -42,9 +60,9 @@ export function writeHeap(folder, name) {
 
 /** By how much the later of two snapshots holds more than the earlier, by kind or constructor, the largest first. */
 export function compareHeaps(earlier, later) {
-  const before = kindsIn(earlier);
-  const rows = [...kindsIn(later)].map(([kind, { number, bytes }]) => {
-    const { number: fewer = 0, bytes: less = 0 } = before.get(kind) ?? {};
+  const { kinds: before } = readHeap(earlier);
+  const rows = Object.entries(readHeap(later).kinds).map(([kind, { number, bytes }]) => {
+    const { number: fewer = 0, bytes: less = 0 } = before[kind] ?? {};
     return { kind, number: number - fewer, bytes: bytes - less };
   });
   rows.sort((a, b) => b.bytes - a.bytes);
@@ -52,22 +70,6 @@ export function compareHeaps(earlier, later) {
     .slice(0, 30)
     .map(({ kind, number, bytes }) => `  ${kind}: ${number.toLocaleString("en-US")}, ${(bytes / 1024).toFixed(1)} KB`);
   return lines.join("\n");
-}
-
-/** The objects of a snapshot by kind. `(code)` is what the engine compiled, which grows while functions become hot. */
-function kindsIn(file) {
-  const { snapshot, nodes, strings } = JSON.parse(readFileSync(file, "utf8"));
-  const { node_fields: fields, node_types: types } = snapshot.meta;
-  const at = Object.fromEntries(fields.map((field, index) => [field, index]));
-  const kinds = new Map();
-  for (let start = 0; start < nodes.length; start += fields.length) {
-    const type = types[at.type][nodes[start + at.type]];
-    const isNamed = type === "object" || type === "closure";
-    const kind = isNamed ? `${type} ${strings[nodes[start + at.name]].slice(0, 60)}` : `(${type})`;
-    const { number, bytes } = kinds.get(kind) ?? { number: 0, bytes: 0 };
-    kinds.set(kind, { number: number + 1, bytes: bytes + nodes[start + at.self_size] });
-  }
-  return kinds;
 }
 
 function countIn(folder) {

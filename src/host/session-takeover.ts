@@ -131,7 +131,7 @@ function tryClaimantOf(path: string): LockHolder | undefined {
   try {
     return claimantOf(path);
   } catch {
-    // For example no free file descriptor. Nobody could handle the error here; the next look finds the claim.
+    // For example no free file descriptor. A timer has no caller to handle the error; the next look finds the claim.
     return undefined;
   }
 }

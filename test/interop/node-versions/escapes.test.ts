@@ -33,7 +33,7 @@ describe.skipIf(!versions.every((version) => existsSync(programOf(version))))("a
     process.stdout.write(stdout);
   });
 
-  test.each(versions)("%s tells in doctor how far limits are enforced", { timeout: patience(60_000) }, (version) => {
+  test.each(versions)("%s has doctor say how far limits are enforced", { timeout: patience(60_000) }, (version) => {
     const args = [buildPackage().bin, "doctor"];
     const { stdout } = spawnSync(programOf(version), args, { cwd: here, env: environment, encoding: "utf8" });
     expect(stdout).toContain(`Node ${version}.`);
