@@ -77,7 +77,7 @@ const tokens = [
 
 const odd: readonly unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e300, 2 ** 53, "", " ", "\0", "x".repeat(1_000), "../../x", "__proto__", "${A}"],
-  ...[[], {}, [[]], [null], { a: {} }, { name: 1 }, { length: 5 }, { toJSON: 1 }, [[[[[[[[]]]]]]]]],
+  ...[[], {}, [[]], [null], { a: {} }, { name: 1 }, { length: 5 }, { toJSON: 1 }, { toString: 1, valueOf: 1 }, [[[[[[[[]]]]]]]]],
 ];
 
 /** A changed copy of one of the samples: in its structure if it is JSON, otherwise, and as often, in its bytes. */

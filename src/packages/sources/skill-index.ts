@@ -85,6 +85,8 @@ function readFiles(
   for (const item of given) {
     const path = isRecord(item) ? item["path"] : item;
     if (typeof path !== "string" || path === "" || path.endsWith("/")) return "one of its files has no path";
+    // Half of a character has no address.
+    if (/\p{Surrogate}/u.test(path)) return `its file ${JSON.stringify(path.slice(0, 200))} has a name that is not valid Unicode`;
     const fault = rules.addFile(path, 0) ?? (path.split("/").includes("node_modules") ? "is in a node_modules folder." : undefined);
     if (fault !== undefined) return `its file ${JSON.stringify(path.slice(0, 200))} ${fault.replace(/\.$/, "")}`;
     const sum = isRecord(item) ? readDigest(item["digest"]) : undefined;
