@@ -34,6 +34,8 @@ export class Clients {
   #world;
   #clock;
   #open = new Map();
+  /** Of the HTTP server, at all of its starts: `fetch` keeps a pool of connections for each address for ever. */
+  #port = 0;
 
   constructor(bin, world) {
     this.#bin = bin;
@@ -43,7 +45,11 @@ export class Clients {
   }
 
   async call(kind, tool, x) {
-    if (!this.#open.has(kind)) this.#open.set(kind, await openers[kind](this.#place()));
+    if (!this.#open.has(kind)) {
+      const opened = await openers[kind](this.#place());
+      this.#port = opened.port ?? this.#port;
+      this.#open.set(kind, opened);
+    }
     return this.#open.get(kind).call(tool, x);
   }
 
@@ -65,7 +71,7 @@ export class Clients {
   }
 
   #place() {
-    return { bin: this.#bin, world: this.#world, clock: this.#clock };
+    return { bin: this.#bin, world: this.#world, clock: this.#clock, port: this.#port };
   }
 }
 
@@ -85,8 +91,8 @@ const openers = {
   "MCP client": overStdio,
   /** In a user namespace of its own, which may have only a few watches: it must find out by itself what changes. */
   "MCP client without watches": (place) => overStdio(place, fewWatches),
-  async "MCP client over HTTP"({ bin, world }) {
-    const args = [bin, "mcp", "--http", "0", "--no-token", "--yes", "--skills", world.folder];
+  async "MCP client over HTTP"({ bin, world, port }) {
+    const args = [bin, "mcp", "--http", String(port), "--no-token", "--yes", "--skills", world.folder];
     const server = spawn(process.execPath, args, { cwd: world.base, env: environment(world), stdio: ["ignore", "pipe", "ignore"] });
     const address = await lineOf(server.stdout, /http:\/\/127\.0\.0\.1:\d+\/mcp/);
     server.stdout.resume();
@@ -96,7 +102,7 @@ const openers = {
       await client.close();
       await ended(server);
     };
-    return { pid: server.pid, call: (tool, x) => firstText(client, tool, x), close };
+    return { pid: server.pid, port: Number(new URL(address).port), call: (tool, x) => firstText(client, tool, x), close };
   },
   async "Copilot client"({ bin, world }) {
     const args = [bin, "--headless", "--no-auto-update", "--stdio", "--yolo"];

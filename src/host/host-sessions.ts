@@ -117,6 +117,8 @@ export class HostSessions {
   readonly #options: HostSessionsOptions;
   readonly #open = new Map<string, Session>();
   readonly #clients = new WeakMap<Session, string>();
+  /** Those with a log, which can be resumed. */
+  readonly #stored = new WeakSet<Session>();
   readonly #opening = new Map<string, Promise<Session>>();
   /** The options of ended sessions that must not be written to the log. */
   readonly #remembered = new Map<string, SessionOptions>();
@@ -271,7 +273,7 @@ export class HostSessions {
       const session = this.#open.get(sessionId);
       this.#open.delete(sessionId);
       if (session === undefined) return;
-      this.#remember(session);
+      if (this.#stored.has(session)) this.#remember(session);
       this.#options.onClosed(sessionId);
     };
     return new HostSessionEnvironment(this.#parts, { onRelease, loadsLate: !awaitsSources, storage });
@@ -349,6 +351,7 @@ export class HostSessions {
     { awaitsSources = true, client }: SessionOpening,
   ): Promise<Session> {
     const session = createSession(options, environment, log);
+    if (log !== undefined) this.#stored.add(session);
     this.#open.set(session.id, session);
     if (client !== undefined) this.#clients.set(session, client);
     this.#options.onOpened(this.#describe(session));

@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { sha256 } from "../../base/canonical-json.ts";
 import type { Diagnostic } from "../../base/diagnostic.ts";
@@ -133,6 +133,7 @@ class LocalModuleLoader implements OwnedModuleLoader {
     const paths = new Set(files.flatMap((file) => [resolve(file), realPath(file)]));
     this.#latest = undefined;
     this.#configs.invalidate(paths);
+    for (const path of paths) if (!existsSync(path)) this.#forget(path);
     const forgotten = [this.#loads.graph, ...this.#checked.graphs(), this.#jiti, this.#failed].flatMap((each) => [
       ...each.invalidate(paths),
     ]);
@@ -145,6 +146,12 @@ class LocalModuleLoader implements OwnedModuleLoader {
       for (const record of [...graph.records.values()]) graph.drop(record);
     }
     for (const each of [this.#jiti, this.#failed, this.#parts.transforms, this.#configs]) each.clear();
+  }
+
+  /** What is known of a removed file, and of its folder if that is gone too: others with new names may follow without end. */
+  #forget(path: string): void {
+    this.#parts.transforms.forget(path);
+    if (!existsSync(dirname(path))) this.#configs.forget(dirname(path));
   }
 
   /** Tools of a skill often share a module, so its capture is shared too. */

@@ -72,6 +72,11 @@ export class PackageConfigs {
     }
   }
 
+  /** A folder was removed. */
+  forget(folder: string): void {
+    this.#folders.delete(folder);
+  }
+
   clear(): void {
     this.#folders.clear();
   }

@@ -149,22 +149,30 @@ const maxReplaced = 32;
 
 // Global to the process, because a stack frame does not identify the loader of its file.
 const scripts = new Map<string, WeakRef<ModuleScript>>();
-const counts = new Map<string, number>();
+/** Of each URL: how many scripts had it, and how many of these are referenced. */
+const counts = new Map<string, { all: number; referenced: number }>();
 const replaced: ModuleScript[] = [];
-const forgotten = new FinalizationRegistry<string>((address) => void scripts.delete(address));
+const forgotten = new FinalizationRegistry<{ url: string; address: string }>(({ url, address }) => {
+  scripts.delete(address);
+  const count = counts.get(url);
+  if (count !== undefined && --count.referenced === 0) counts.delete(url);
+});
 
 /** The script with an address, as long as it is referenced. */
 function scriptAt(address: string): ModuleScript | undefined {
   return scripts.get(address)?.deref();
 }
 
-/** Registers a script while it is referenced. The first script of a URL has the URL as its address. */
+/** Registers a script while it is referenced. The first script of a URL, or the first after all others are gone, has the URL as its address. */
 export function registerScript(url: string, script: Omit<ModuleScript, "address">): ModuleScript {
-  const count = (counts.get(url) ?? 0) + 1;
+  const count = counts.get(url) ?? { all: 0, referenced: 0 };
+  count.all++;
+  count.referenced++;
   counts.set(url, count);
-  const registered = { ...script, address: count === 1 ? url : `${url}#${count}` };
-  scripts.set(registered.address, new WeakRef(registered));
-  forgotten.register(registered, registered.address);
+  const registered = { ...script, address: count.all === 1 ? url : `${url}#${count.all}` };
+  const { address } = registered;
+  scripts.set(address, new WeakRef(registered));
+  forgotten.register(registered, { url, address });
   return registered;
 }
 

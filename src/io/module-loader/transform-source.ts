@@ -310,6 +310,11 @@ export class TransformCache {
     return prepared;
   }
 
+  /** A file was removed. If it comes back, its text is that of a first load again. */
+  forget(file: string): void {
+    this.#transformed.delete(file);
+  }
+
   clear(): void {
     this.#entries.clear();
     this.#transformed.clear();
