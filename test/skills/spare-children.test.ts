@@ -72,6 +72,11 @@ describe("spare children", () => {
     const next = await spares.open(at("/s"), { received: (text) => void received.push(text), ended: () => {} });
     started[1]!.listener.received("after");
     expect([next === started[1]!.child, next === first, received]).toEqual([true, false, ["after"]]);
+    // Before it is asked to load anything, and while this process looks at its limits.
+    expect(started[1]!.sent.map((text) => JSON.parse(text))).toEqual([
+      { kind: "prepare", files: [...files] },
+      { kind: "compile", files: [...files] },
+    ]);
     expect((await spares.open(at("/s"), silent)) === started[2]!.child).toBe(true);
     expect(started).toHaveLength(3);
   });
@@ -302,7 +307,7 @@ test("generations that run in spares do not keep the generations before them", a
   for (let generation = 1; generation <= generations; generation++) {
     const scope = createScope();
     const handler = runner.handler!("/s/tools/a.ts", { tool: "a" }, { skill: { name: "s", folder: "/s" }, generation }, scope)!;
-    expect(await handler({}, {} as never, {} as never)).toBe("answer");
+    expect(await handler({}, { services: {} } as never, {} as never)).toBe("answer");
     await before.dispose();
     before = scope;
     // The child of this generation was the spare of the one before, and has a spare.

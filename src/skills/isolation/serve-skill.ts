@@ -35,6 +35,9 @@ interface Running {
   readonly asks: Map<number, { resolve(value: unknown): void; reject(error: Error): void }>;
 }
 
+/** How often a spare child rehearses: the engine makes functions quicker that have run some times. */
+const rehearsals = 10;
+
 /** The child's end of the channel: loads the modules of one generation of a skill, and runs their handlers. */
 export function serveSkill(send: (text: string) => void, { caches }: { readonly caches: boolean }): (text: string) => void {
   const service = new SkillService(send, caches ? openTransformCache() : undefined);
@@ -49,6 +52,8 @@ class SkillService {
   #checked: CheckedFolder | undefined;
   #lastAsk = 0;
   #lastWork = 0;
+  /** Whether something was asked of it. */
+  #isUsed = false;
 
   constructor(send: (text: string) => void, cache: DiskCache | undefined) {
     this.#sendText = send;
@@ -73,17 +78,29 @@ class SkillService {
       else ask?.resolve(frame["value"]);
     } else if (frame["kind"] === "prepare") {
       void this.#prepare(frame["files"] as readonly string[]);
+    } else if (frame["kind"] === "compile") {
+      this.#compile(frame["files"] as readonly string[]);
     } else {
+      this.#isUsed = true;
       void this.#answer(id, frame);
     }
   }
 
   /**
    * Loads and calls a tool of skillhost, so that everything that this needs is loaded and compiled, and compiles the files that the generation before
-   * used, most of which the next one uses unchanged. Runs no code of the skill.
+   * used, most of which the next one uses unchanged. Does so until something is asked of it. Runs no code of the skill.
    */
   async #prepare(files: readonly string[]): Promise<void> {
-    await new SkillService(() => {}, undefined).#rehearse();
+    for (let round = 0; round < rehearsals && !this.#isUsed; round++) {
+      await new SkillService(() => {}, undefined).#rehearse();
+      if (round === 0) this.#compile(files);
+      // What arrives meanwhile is not kept waiting.
+      await new Promise(setImmediate);
+    }
+  }
+
+  /** Keeps the compiled texts of files. Those that are saved again are compiled again when they are loaded. */
+  #compile(files: readonly string[]): void {
     for (const file of files) this.#loader.check(file);
     this.#loader.invalidate(files);
   }

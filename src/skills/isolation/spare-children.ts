@@ -8,6 +8,8 @@ const quietMs = 100;
 interface Spare {
   readonly relay: ChildRelay;
   readonly child: Promise<ChildTransport>;
+  /** Of the generation before. */
+  readonly files: ReadonlySet<string>;
 }
 
 interface Skill {
@@ -67,6 +69,8 @@ export class SpareChildren {
     let isTaken = false;
     try {
       const child = await spare.child;
+      // It does so while this process compares its limits.
+      if (spare.relay.end === undefined) child.send(JSON.stringify({ kind: "compile", files: [...spare.files] }));
       isTaken = spare.relay.end === undefined && child.suits(place);
       if (!isTaken) return undefined;
       spare.relay.attach(listener);
@@ -107,7 +111,7 @@ export class SpareChildren {
         if (this.#spares.get(place.folder)?.relay === relay) this.#spares.delete(place.folder);
       },
     );
-    return { relay, child };
+    return { relay, child, files };
   }
 
   async #drop(folder: string): Promise<void> {
