@@ -22,7 +22,10 @@ export interface CustomAgentOptions {
   readonly description?: string | undefined;
   /** Its instructions. Default: none. */
   readonly prompt?: string | undefined;
-  /** The tools it may use, as names or patterns; the session's own come on top. Null, absent or `["*"]`: all. */
+  /**
+   * The tools it may use, as names or patterns; the session's own come on top, those that start further agents only with `task` or
+   * `agent`. Null, absent or `["*"]`: all.
+   */
   readonly tools?: readonly string[] | null | undefined;
   /** MCP servers that only this agent has. */
   readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;

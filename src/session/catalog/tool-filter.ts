@@ -1,6 +1,6 @@
 import { HostError } from "../../base/errors.ts";
 import type { Tool, ToolKind } from "../../tools/tool.ts";
-import { isSessionTool } from "./session-tool.ts";
+import { agentToolNames, isSessionTool } from "./session-tool.ts";
 
 /** Which list wins for a tool that both name. */
 export type FilterPrecedence = "excluded" | "available";
@@ -194,7 +194,7 @@ export interface AgentFilter {
 }
 
 /**
- * An agent's list of tools, with the session's own tools always on top of it. Without an agent: what
+ * An agent's list of tools, with the session's own tools on top of it; those for further agents only if it names `task` or `agent`. Without an agent: what
  * `defaultAgent.excludedTools` names goes, unless the session says by `availableTools` which tools there are.
  * @throws HostError `SESSION_OPTIONS` naming the element that is not a tool pattern.
  */
@@ -210,8 +210,16 @@ function onlyThese(tools: readonly string[]): AgentFilter {
   if (tools.includes("*")) return everything;
   const patterns = parsePatterns("agent.tools", tools);
   const names = createMatcher(patterns);
-  return { patterns, hides: (tool) => (isSessionTool(tool) || names(tool) !== undefined ? undefined : notNamed) };
+  const startsAgents = tools.some((pattern) => pattern === agentsAlias || pattern === "task");
+  const passes = (tool: Tool): boolean => {
+    if (!isSessionTool(tool)) return names(tool) !== undefined;
+    return !agentToolNames.has(tool.definition.name) || startsAgents || names(tool) !== undefined;
+  };
+  return { patterns, hides: (tool) => (passes(tool) ? undefined : notNamed) };
 }
+
+/** What lists of tools call the tools for further agents, beside the name of the one that starts them. */
+const agentsAlias = "agent";
 
 const notNamed: FilterVerdict = Object.freeze({ filter: "agent.tools" });
 

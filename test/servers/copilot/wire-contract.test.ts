@@ -100,7 +100,7 @@ describe("a permission request", () => {
     expect(permissionRequest["commandSegments"] ?? []).toEqual([]);
   });
 
-  test("a denial by rules is emitted with the argument of the rule, or null", async () => {
+  test("a denial by rules has no permission.completed, as nothing was requested", async () => {
     served = await Served.start({ files: skill('{ kind: "read", path: "a" }'), host: {} });
     const client = await served.connect();
     const sessionId = await client.create({ model: "test-model" });
@@ -110,8 +110,10 @@ describe("a permission request", () => {
     });
     served.says(calling("act"), "Done.");
     await client.say(sessionId, "Go");
-    const { data } = await client.event("permission.completed");
-    expect(data["result"]).toEqual({ kind: "denied-by-rules", rules: [{ kind: "read", argument: null }] });
+    expect((await client.event("tool.execution_complete")).data).toMatchObject({ success: false, error: { code: "denied" } });
+    const { events } = await client.request("session.getMessages", { sessionId });
+    const types = [...client.types(), ...events.map(({ type }: Json) => type)];
+    expect(types.filter((type) => type.startsWith("permission."))).toEqual([]);
   });
 
   test("for a tool that is written in JSON is one of a custom tool, asked once, and denied by a client's rule about its address", async () => {
@@ -136,8 +138,8 @@ describe("a permission request", () => {
     await configure([{ kind: "url", argument: "127.0.0.1" }]);
     served.says(calling("act"), "Done.");
     await client.say(sessionId, "Go");
-    const completed = client.events.filter(({ event }) => event.type === "permission.completed");
-    expect(completed.at(-1)?.event.data["result"]).toEqual({ kind: "denied-by-rules", rules: [{ kind: "url", argument: "127.0.0.1" }] });
+    const completed = client.events.filter(({ event }) => event.type === "tool.execution_complete");
+    expect(completed.at(-1)?.event.data).toMatchObject({ success: false, error: { code: "denied" } });
     expect(client.events.filter(({ event }) => event.type === "permission.requested").length).toBe(1);
   });
 

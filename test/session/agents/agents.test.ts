@@ -61,10 +61,25 @@ describe("the tools of an agent", () => {
     });
   });
 
-  test("an agent's list does not affect the built-in tools, but the session's filter does", () => {
-    const chatModel = fakeChat("Hello.");
-    const only = { chatModel, agent: "a", customAgents: [{ name: "a", tools: [] }] };
-    expect(names(open(only))).toEqual(sessionTools);
+  test.each([
+    [[], []],
+    [["view"], ["view"]],
+    [
+      ["view", "task"],
+      ["list_agents", "read_agent", "task", "view", "write_agent"],
+    ],
+    [["agent"], sessionTools],
+    [["read_agent"], ["read_agent"]],
+    [["builtin:*"], ["edit", "list_agents", "read_agent", "task", "view", "write_agent"]],
+    [["*"], [...sessionTools, ...everything]],
+    [null, [...sessionTools, ...everything]],
+  ])("an agent with the tools %j starts further agents if they name that", (tools, expected) => {
+    const session = open({ chatModel: fakeChat("Hello."), agent: "a", customAgents: [{ name: "a", tools }] });
+    expect(names(session).sort()).toEqual([...expected].sort());
+  });
+
+  test("the session's filter affects the tools for further agents", () => {
+    const only = { chatModel: fakeChat("Hello."), agent: "a", customAgents: [{ name: "a", tools: ["task"] }] };
     expect(names(open({ ...only, excludedTools: ["task"] }))).toEqual(sessionTools.filter((name) => name !== "task"));
     expect(names(open({ ...only, availableTools: ["view", "read_agent"] }))).toEqual(["read_agent"]);
   });

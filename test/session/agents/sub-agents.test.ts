@@ -185,11 +185,11 @@ describe("the tools of a sub-agent", () => {
   test("a sub-agent's own list is applied after the session's filter, not after that of its starter", async () => {
     const customAgents = [
       { name: "editor", tools: ["edit", "lint"] },
-      { name: "lead", tools: ["grep"] },
+      { name: "lead", tools: ["grep", "task"] },
     ];
     const { parent, child } = await toolsOf({ customAgents, agent: "lead", excludedTools: ["lint"] }, "editor");
     expect([parent.includes("edit"), parent.includes("grep")]).toEqual([false, true]);
-    expect(child).toEqual(["edit", ...agentTools]);
+    expect(child).toEqual(["edit"]);
   });
 
   test("a sub-agent has the session's database, unless its own list leaves it out", async () => {
@@ -233,7 +233,7 @@ describe("the tools of a sub-agent", () => {
     const options = { customAgents, modelTools: { "plain-*": { toolSearch: { enabled: false } } } };
     const few = await toolsOf(options, "few", createTestEnvironment(many));
     expect(few.parent).toEqual(["list_agents", "read_agent", "task", "tool_search_tool_regex", "write_agent"]);
-    expect(few.child).toEqual([...agentTools, "big-1", "big-2"]);
+    expect(few.child).toEqual(["big-1", "big-2"]);
     expect((await toolsOf(options, "plain", createTestEnvironment(many))).child).toHaveLength(44);
     expect((await toolsOf(options, "general-purpose", createTestEnvironment(many))).child).toEqual(few.parent);
   });
@@ -284,7 +284,7 @@ describe("the tools of a sub-agent", () => {
     const invoked = recordEvents(session, "skill.invoked");
     await session.sendAndWait("Go.");
     expect(namesOf(of("Go.")[0])).toContain("skill");
-    expect(namesOf(of("Find it.")[0])).toEqual(agentTools);
+    expect(namesOf(of("Find it.")[0])).toEqual([]);
     expect(systemOf(of("Find it.")[0])).toContain(
       '<agent_instructions>\nYou write.\n\n<skill-context name="pdf">\nBase directory for this skill: /skills/pdf\n\nUse a pen.\n\n</skill-context>\n</agent_instructions>',
     );

@@ -10,12 +10,20 @@ export function answerRequest(server: ServerContext, client: Client): AnswerRequ
   return (method, values, signal) => {
     const call: Call = { server, client, params: new Params(method, values), signal };
     try {
-      const answer = answerAtOnce(method, call);
+      const answer = inOrder(call, answerAtOnce(method, call));
       return answer instanceof Promise ? answer.catch((error: unknown) => Promise.reject(toRpcError(method, error))) : answer;
     } catch (error) {
       throw toRpcError(method, error);
     }
   };
+}
+
+/** A client that has just joined a session is sent its events after those that it missed: what a request has done, before its answer. */
+function inOrder({ server, client, params }: Call, answer: unknown): unknown {
+  const sessionId = params.get("sessionId");
+  const catchingUp = typeof sessionId === "string" ? server.sessions.get(sessionId)?.catchingUp(client) : undefined;
+  if (catchingUp === undefined) return answer;
+  return Promise.allSettled([answer, catchingUp]).then(() => answer);
 }
 
 /** Returns a promise only when the method has to be loaded or takes time itself. */

@@ -38,8 +38,7 @@ export const userCommands: MethodFamily = {
     return { killed: stop !== undefined };
   },
   async "session.shell.executeUserRequested"({ server, params, signal }) {
-    const joined = findSession(server, params);
-    const { session } = joined;
+    const { session } = findSession(server, params);
     const [requestId, command] = [params.text("requestId"), params.text("command")];
     if (command.trim() === "") throw badParams(params.method, "command must not be empty.");
     const running = runningIn(session);
@@ -49,10 +48,7 @@ export const userCommands: MethodFamily = {
     try {
       await session.ready();
       if (!hasShell(session)) throw notSupported(`${params.method} is not supported in this session: it has no built-in tool "${shell}".`);
-      const answer = await run(session, command, AbortSignal.any([signal(), stop.signal]));
-      // A client that has just joined is sent the command's events after those that it missed.
-      await joined.caughtUp();
-      return answer;
+      return await run(session, command, AbortSignal.any([signal(), stop.signal]));
     } finally {
       running.delete(requestId);
     }

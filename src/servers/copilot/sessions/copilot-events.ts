@@ -67,8 +67,12 @@ export class EventTranslator {
     return parentId === event.parentId && data === event.data ? event : { ...shown, data, parentId };
   }
 
-  /** Internal events, messages that hooks and skills wrote to the model, and the model that `session.start` names already. */
+  /**
+   * Internal events, messages that hooks and skills wrote to the model, the model that `session.start` names already, and denials by rules,
+   * which no request precedes.
+   */
   #isHidden({ type, data, agentId }: RecordedEvent): boolean {
+    if (type === "permission.completed") return isRecord(data["result"]) && data["result"]["kind"] === "denied-by-rules";
     if (type === "user.message") return data["source"] === "hook";
     if (type !== "session.model_change") return hiddenTypes.has(type);
     return agentId === undefined && data["previousModel"] === undefined && data["newModel"] === this.#selectedModel;

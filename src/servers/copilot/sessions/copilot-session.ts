@@ -258,9 +258,10 @@ export class CopilotSession {
     this.session.events.append("session.skills_loaded", { skills: this.session.describeSkills().map(describeSkill) });
   }
 
-  /** Settles when all clients have been sent the earlier events: soon, and at once unless one has just joined. */
-  async caughtUp(): Promise<void> {
-    await settlesWithin(Promise.all([...this.#joined.values()].map((link) => link.caughtUp)), catchUpMs);
+  /** Undefined: a client has been sent the events before it joined. Otherwise settles when it has, which is soon. */
+  catchingUp(client: Client): Promise<unknown> | undefined {
+    const link = this.#joined.get(client);
+    return link === undefined || link.isReady ? undefined : settlesWithin(link.caughtUp, catchUpMs);
   }
 
   /** Ends the session for all clients. */
@@ -272,7 +273,7 @@ export class CopilotSession {
     this.plugins[Symbol.dispose]();
     await this.session.disconnect();
     // The file system of a client may never answer.
-    await this.caughtUp();
+    await Promise.all(this.clients.map((client) => this.catchingUp(client)));
     this.#sink[Symbol.dispose]();
     this.spans?.close();
     this.derivedEvents[Symbol.dispose]();
