@@ -1,9 +1,10 @@
 // Compares what skillhost answers to clients of the Copilot SDK with what a version of the SDK or of the official runtime has.
 //
-//     node scripts/compare-copilot-contract.mjs [--dist <folder>] <folder>    (after a build, which --dist names)
+//     node scripts/compare-copilot-contract.mjs [--dist <folder>] [--since <folder>] <folder>    (after a build, which --dist names)
 //
 // The folder is `dist` of an installed @github/copilot-sdk, or the one with the schemas of an official runtime. Prints how many
-// of its methods are answered, answered emptily and refused, with the reasons, and the names that were added or removed.
+// of its methods are answered, answered emptily and refused, with the reasons, and the names that were added or removed. With the schemas
+// of an earlier runtime in --since, also which members of parameters, results and events have changed since.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ import { parseArgs } from "node:util";
 
 const source = (path) => readFileSync(fileURLToPath(new URL(`../src/${path}`, import.meta.url)), "utf8");
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { dist: { type: "string" } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { dist: { type: "string" }, since: { type: "string" } } });
 const dist = values.dist ?? fileURLToPath(new URL("../build/dist", import.meta.url));
 const built = (file) => pathToFileURL(join(dist, "servers/copilot/methods", file)).href;
 const [folder] = positionals;
@@ -59,6 +60,69 @@ if (theirs.events.length > 0) {
   const never = theirs.events.filter((name) => !emitted.has(name));
   console.log(`${theirs.events.length} events: ${theirs.events.length - never.length} are emitted here.`);
   list("Never emitted here:", never);
+}
+
+if (values.since !== undefined) {
+  const [before, after] = [shapesIn(values.since), shapesIn(folder)];
+  const changes = [...after].flatMap(([name, shape]) => (before.has(name) ? diffShapes(name, before.get(name), shape) : []));
+  list("Changed there:", changes);
+}
+
+/** The members of each method's parameters and result, and of each event's data, with what is said of them. */
+function shapesIn(path) {
+  const read = (file) => JSON.parse(readFileSync(join(path, file), "utf8"));
+  const api = read("api.schema.json");
+  const events = read("session-events.schema.json");
+  const shapes = new Map();
+  for (const group of ["server", "session", "clientSession", "clientGlobal"]) {
+    for (const method of methodSchemasIn(api[group])) {
+      for (const part of ["params", "result"]) shapes.set(`${method.rpcMethod} ${part}`, membersOf(method[part], api));
+    }
+  }
+  for (const { $ref } of events.definitions.SessionEvent.anyOf) {
+    const { type, data } = events.definitions[$ref.split("/").at(-1)].properties;
+    shapes.set(type.const, membersOf(data, events));
+  }
+  return shapes;
+}
+
+function methodSchemasIn(group) {
+  if (typeof group !== "object" || group === null) return [];
+  return typeof group.rpcMethod === "string" ? [group] : Object.values(group).flatMap(methodSchemasIn);
+}
+
+/** By path; `!` marks a required member. Members of members are part of them, as far as they are objects. */
+function membersOf(schema, root, path = "", found = new Map(), depth = 0) {
+  const { properties = {}, required = [], items } = resolved(schema, root);
+  if (items !== undefined) membersOf(items, root, `${path}[]`, found, depth + 1);
+  for (const [name, member] of Object.entries(properties)) {
+    const at = path === "" ? name : `${path}.${name}`;
+    const { type, enum: values, const: value, anyOf } = resolved(member, root);
+    const kinds = values ?? (value === undefined ? (anyOf === undefined ? type : "union") : value);
+    found.set(at, `${JSON.stringify(kinds ?? "any")}${required.includes(name) ? "!" : ""}`);
+    if (depth < 4) membersOf(member, root, at, found, depth + 1);
+  }
+  return found;
+}
+
+function resolved(schema, root) {
+  let current = schema ?? {};
+  for (let steps = 0; typeof current.$ref === "string" && steps < 20; steps++) {
+    const path = current.$ref.replace(/^#\//, "").split("/");
+    current = path.reduce((value, key) => value?.[key], root) ?? {};
+  }
+  return current;
+}
+
+function diffShapes(name, before, after) {
+  const paths = [...new Set([...before.keys(), ...after.keys()])];
+  return paths.flatMap((path) => {
+    const [old, current] = [before.get(path), after.get(path)];
+    if (old === current) return [];
+    return [
+      `${name}: ${path} ${old === undefined ? "was added" : current === undefined ? "was removed" : `was ${old}`}${current === undefined ? "" : `, is ${current}`}`,
+    ];
+  });
 }
 
 function list(title, names) {

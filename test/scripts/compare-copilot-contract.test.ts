@@ -9,9 +9,9 @@ import { buildPackage } from "../built-package.ts";
 
 const script = fileURLToPath(new URL("../../scripts/compare-copilot-contract.mjs", import.meta.url));
 
-async function compare(folder: string): Promise<readonly string[]> {
+async function compare(folder: string, ...more: readonly string[]): Promise<readonly string[]> {
   const dist = join(buildPackage().folder, "dist");
-  const { stdout } = await promisify(execFile)(process.execPath, [script, "--dist", dist, folder]);
+  const { stdout } = await promisify(execFile)(process.execPath, [script, "--dist", dist, ...more, folder]);
   return stdout.trimEnd().split("\n");
 }
 
@@ -48,6 +48,41 @@ test("schemas with a new method and a new event are reported with both names", a
   ]);
   expect(lines.slice(lines.indexOf("Removed there, known here:"))).toContain("  session.create");
   expect(lines.slice(-3)).toEqual(["3 events: 2 are emitted here.", "Never emitted here:", "  session.from_the_future"]);
+});
+
+test("members that changed since an earlier runtime are listed", async () => {
+  const schemasOf = (result: object, data: object): string =>
+    folderWith({
+      "api.schema.json": JSON.stringify({
+        server: { ping: { rpcMethod: "ping", result: { $ref: "#/definitions/Pong" } } },
+        session: {},
+        definitions: { Pong: result, Mode: { type: "string", enum: ["a", "b"] } },
+      }),
+      "session-events.schema.json": JSON.stringify({
+        definitions: {
+          SessionEvent: { anyOf: [{ $ref: "#/definitions/Idle" }] },
+          Idle: { properties: { type: { const: "session.idle" }, data } },
+        },
+      }),
+    });
+  const text = { type: "string" };
+  const before = schemasOf(
+    { properties: { message: text, gone: text }, required: ["message"] },
+    { properties: { list: { type: "array", items: { properties: { id: text } } } } },
+  );
+  const after = schemasOf(
+    { properties: { message: text, mode: { $ref: "#/definitions/Mode" } }, required: ["mode"] },
+    { properties: { list: { type: "array", items: { properties: { id: { type: "number" } }, required: ["id"] } } } },
+  );
+  const lines = await compare(after, "--since", before);
+  expect(lines.slice(lines.indexOf("Changed there:"))).toEqual([
+    "Changed there:",
+    "  ping result: gone was removed",
+    '  ping result: message was "string"!, is "string"',
+    '  ping result: mode was added, is ["a","b"]!',
+    '  session.idle: list[].id was "string", is "number"!',
+  ]);
+  expect((await compare(after, "--since", after)).at(-1)).toBe("Changed there: none");
 });
 
 test("the code of an SDK is compared by the requests that it sends and by its generated events", async () => {

@@ -14,7 +14,7 @@ afterEach(() => served?.[Symbol.asyncDispose]());
 const schemas = `the schemas of ${contractPackage.name} ${contractPackage.version}`;
 
 describe("the contract", () => {
-  // npm run test:interop brings them: they are two files of a tarball of 147 MB, and may not be kept here.
+  // npm run test:interop brings them: they are two files of a large tarball.
   test.skipIf(!hasSchemas)(`is that of ${schemas}, and names what breaks it`, () => {
     const contract = loadContract()!;
     const event = { id: "7c8e1b8e-6a3f-4f43-9c1b-0d4f3f0a6f55", timestamp: new Date().toISOString(), parentId: null };

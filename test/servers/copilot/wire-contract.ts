@@ -5,16 +5,16 @@ import type { ErrorObject, ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import addFormats from "ajv-formats";
 
-/** The official runtime whose schemas count. Its tarball has 147 MB, of which the schemas are two. */
+/** The official runtime whose schemas count: the one that SDK 1.0.14 starts by default. The schemas are a small part of its tarball. */
 export const contractPackage = {
-  name: "@github/copilot-linux-x64",
-  version: "1.0.81",
-  integrity: "sha512-qhoiWIqfpvHcajJ8AVKa+ibKjD5k8Nccd9sfAJt5AMYN+Rv/aSCZojmnUazYv5UJAwStaGzep+rmVbTiN+sWUQ==",
+  name: "@github/copilot-sdk-linux-x64",
+  version: "1.0.14",
+  integrity: "sha512-1wlAVTK1z7ovAez0tixr+f77TnjB3fqKobamu1pG7FYyCTwQuyU4p1aWNXF9j/u1d7rxSY1n9cAxrtEAUkizbg==",
 } as const;
 
 export const schemaFiles = ["api.schema.json", "session-events.schema.json"] as const;
 
-/** Where `npm run test:interop` puts the schemas. Their licence does not let us keep them in the repository. */
+/** Where `npm run test:interop` puts the schemas, which are too large for the repository. */
 export const schemaFolder: string = fileURLToPath(
   new URL(`../../../node_modules/.cache/copilot-schemas/${contractPackage.version}/`, import.meta.url),
 );
@@ -91,14 +91,6 @@ const beyond: Readonly<Record<string, readonly string[]>> = {
 
 /** Results that the official runtime sends although its own schema does not allow them. */
 const customary: Readonly<Record<string, string>> = { "session.agent.getCurrent": "{}" };
-
-/** What clients of that version can read of a result: they do not know the tasks of clients, which came later. */
-export function asOfContract(method: string, value: unknown): unknown {
-  const { tasks, progress } = (value ?? {}) as Document;
-  const isLater = (one: Document): boolean => one?.type === "client";
-  if (method === "session.tasks.list") return { tasks: tasks.filter((task: Document) => !isLater(task)) };
-  return method === "session.tasks.getProgress" && isLater(progress) ? { progress: null } : value;
-}
 
 /** Methods that have events in their results, and no schema of their own. */
 const eventLists: ReadonlySet<string> = new Set(["session.getMessages"]);
