@@ -107,6 +107,7 @@ export class LocalDatabase implements SqlDatabase {
 
   #rest(): void {
     clearTimeout(this.#idle);
+    if (this.#thread === undefined) return;
     this.#idle = setTimeout(() => void this.#alone(() => this.#end()), idleMs).unref();
   }
 }
