@@ -77,14 +77,14 @@ class StreamSessionStore implements FleetSessionStore {
   }
 
   create(sessionId: string): Promise<AppendLog> {
-    return this.#use(async (opened) => this.#own(opened, sessionId, () => this.#begin(opened, sessionId, false)));
+    return this.#use(async (opened) => this.#own(opened, sessionId, false));
   }
 
   open(sessionId: string): Promise<AppendLog> {
     return this.#use(async (opened) => {
       // First, so that resuming what does not exist leaves nothing behind.
-      if ((await opened.stream.read(sessionId)) === undefined) throw notFound(sessionId);
-      return this.#own(opened, sessionId, () => this.#begin(opened, sessionId, true));
+      if (!(await opened.stream.isComplete(sessionId))) throw notFound(sessionId);
+      return this.#own(opened, sessionId, true);
     });
   }
 
@@ -149,12 +149,14 @@ class StreamSessionStore implements FleetSessionStore {
     await opened?.connection.close();
   }
 
-  async #own(opened: Opened, sessionId: string, begin: () => Promise<Begun>): Promise<AppendLog> {
+  async #own(opened: Opened, sessionId: string, mayExist: boolean): Promise<AppendLog> {
     const lease = await takeLease(opened, sessionId);
     try {
       const created = await opened.stream.created();
-      const { sequence } = await begin();
+      const { sequence } = await this.#begin(opened, sessionId, mayExist);
       const contents = await opened.stream.read(sessionId);
+      // Its creator was killed before its first record was stored.
+      if (mayExist && contents === undefined) throw notFound(sessionId);
       for (const diagnostic of contents?.diagnostics ?? []) this.#owner?.report(diagnostic);
       const { stream, owners, leaseMs, restore } = opened;
       const records = contents?.records ?? [];
@@ -233,7 +235,13 @@ async function openStream(options: FleetSessionOptions): Promise<Opened> {
       await stream.prepare(maker, replicas);
       await makeOwners();
     };
-    return { connection: fleet.connection, stream, owners, leaseMs: ttl > 0 ? ttl : lease, restore };
+    return {
+      connection: fleet.connection,
+      stream,
+      owners,
+      leaseMs: ttl > 0 ? ttl : lease,
+      restore,
+    };
   } catch (error) {
     await fleet.connection.close();
     throw error;

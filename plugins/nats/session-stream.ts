@@ -92,6 +92,12 @@ export class SessionStream {
     return (await this.#manager.streams.getMessage(this.#name, { last_by_subj: this.#subjectOf(sessionId) })) ?? undefined;
   }
 
+  /** Whether a session has messages, of which no further one is missing. Its log may still be empty. */
+  async isComplete(sessionId: string): Promise<boolean> {
+    const last = await this.last(sessionId);
+    return last !== undefined && last.header.get(draftHeader) === "";
+  }
+
   /** The records of a session; undefined when it does not exist. */
   async read(sessionId: string): Promise<LogContents | undefined> {
     const last = await this.last(sessionId);

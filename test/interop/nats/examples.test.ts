@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,9 +7,11 @@ import { openSkillCatalog } from "skillhost/plugins/nats";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { createProgram } from "../../../src/cli/program.ts";
+import { buildPackage } from "../../built-package.ts";
 import { runCli, startCli } from "../../cli/run-cli.ts";
 import { put, tempFolder } from "../../skills/kit.ts";
 import { callingHost, skillFolder } from "./fleet-kit.ts";
+import { freePorts } from "./nats-cluster.ts";
 import { findNatsServer, NatsServer, until } from "./nats-server.ts";
 
 const { path, reason } = findNatsServer();
@@ -112,6 +115,25 @@ test("the unit of systemd starts a worker, and gives it longer to end than its r
 
 // .ci/allowed-skips.json lists this title with the reason.
 describe.skipIf(path === "")("a real nats-server from the examples", () => {
+  test("the tour shows a push, an update, a kill and a drain, and no call fails", async () => {
+    const { bin } = buildPackage();
+    const [port] = await freePorts(1);
+    const env = { ...process.env, SKILLHOST: `${process.execPath} ${bin}`, NATS_PORT: String(port) };
+    const child = spawn(process.execPath, [join(folder, "tour.mjs")], { env, stdio: ["ignore", "pipe", "pipe"] });
+    let text = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (piece: string) => {
+        text += piece;
+      });
+    }
+    const code = await new Promise((resolve) => child.once("close", resolve));
+    expect(text).toMatch(
+      /all hosts answer "rainy"[\s\S]*all hosts answer "sunny" again[\s\S]*worker 1 was killed[\s\S]*worker 2 was drained \(exit code 0\)/,
+    );
+    expect(text).toContain(" calls, 0 failed; by ");
+    expect(code, text).toBe(0);
+  });
+
   test("the worker of the compose file serves, and a host with the configuration beside it calls, as the users of the server's file", async () => {
     // The server of a test gets its own folder as an argument.
     const place = tempFolder({ "nats.conf": read("nats.conf").replace("store_dir: /data", "") });

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/transport-node";
-import { answered, connectTo, NatsServer, until } from "./nats-server.ts";
+import { answered, connectTo, NatsServer, type NatsServerOptions, until } from "./nats-server.ts";
 
 const names = ["one", "two", "three"];
 
@@ -16,16 +16,19 @@ export class NatsCluster implements AsyncDisposable {
   /** Settles when a stream with three replicas can be made. */
   static async start(): Promise<NatsCluster> {
     const ports = await freePorts(names.length * 2);
-    const routesTo = ports.slice(names.length);
-    const routes = routesTo.map((port) => `nats://127.0.0.1:${port}`).join(",");
+    return NatsCluster.startAt(
+      names.map((_, at) => ({ options: { port: ports[at] as number }, route: `127.0.0.1:${ports[names.length + at]}` })),
+    );
+  }
+
+  /** As `start`, of three servers with such places. `route`: where the other two reach it. */
+  static async startAt(places: readonly { readonly options: NatsServerOptions; readonly route: string }[]): Promise<NatsCluster> {
+    const routes = places.map(({ route }) => `nats://${route}`).join(",");
     const started = await Promise.allSettled(
-      names.map((name, at) =>
-        NatsServer.start({
-          name,
-          port: ports[at] as number,
-          args: ["--cluster_name", "test", "--cluster", `nats://127.0.0.1:${routesTo[at]}`, "--routes", routes],
-        }),
-      ),
+      places.map(({ options, route }, at) => {
+        const args = ["--cluster_name", "test", "--cluster", `nats://${route}`, "--routes", routes, ...(options.args ?? [])];
+        return NatsServer.start({ ...options, name: names[at] as string, args });
+      }),
     );
     const cluster = new NatsCluster(started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
     try {
@@ -82,7 +85,7 @@ async function makesReplicas(connection: NatsConnection): Promise<boolean> {
 }
 
 /** Held all at once, so that they differ. Routes name ports before the servers start, so the servers cannot choose them. */
-async function freePorts(count: number): Promise<readonly number[]> {
+export async function freePorts(count: number): Promise<readonly number[]> {
   const held = await Promise.all(Array.from({ length: count }, listen));
   const ports = held.map((server) => (server.address() as { readonly port: number }).port);
   await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));

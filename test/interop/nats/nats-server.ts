@@ -28,6 +28,10 @@ export interface NatsServerOptions {
   readonly name?: string;
   /** Variables that its configuration refers to. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Where it listens. Default: 127.0.0.1. */
+  readonly host?: string;
+  /** The network namespace that it runs in. */
+  readonly namespace?: string;
   /** Default: the server chooses a free one. */
   readonly port?: number;
   /** How the kit's own connections sign in. */
@@ -60,7 +64,7 @@ export class NatsServer implements AsyncDisposable {
   }
 
   get address(): string {
-    return `127.0.0.1:${this.#port}`;
+    return `${this.#options.host ?? "127.0.0.1"}:${this.#port}`;
   }
 
   get isRunning(): boolean {
@@ -72,9 +76,12 @@ export class NatsServer implements AsyncDisposable {
     if (this.#process !== undefined) throw new Error(`The server ${this.address} runs already.`);
     const { path, reason } = findNatsServer();
     if (path === "") throw new Error(reason);
-    const { args = [], name = "alone", env = {} } = this.#options;
+    const { args = [], name = "alone", env = {}, host = "127.0.0.1", namespace } = this.#options;
     const store = ["-js", "-sd", join(this.#folder, "store"), "--ports_file_dir", this.#folder];
-    const child = spawn(path, ["-a", "127.0.0.1", "-p", String(this.#port), "-n", name, ...store, ...args], {
+    const command = [path, "-a", host, "-p", String(this.#port), "-n", name, ...store, ...args];
+    // `ip` becomes the server, with the same process id.
+    const [program = path, ...rest] = namespace === undefined ? command : ["ip", "netns", "exec", namespace, ...command];
+    const child = spawn(program, rest, {
       stdio: ["ignore", "ignore", "pipe"],
       env: { ...process.env, ...env },
     });
