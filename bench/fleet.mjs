@@ -40,6 +40,7 @@ async function main() {
     await calls(server, base, children);
     await throughput(server, base, children);
     await distribution(server, base, children);
+    await sessionMoves(server, base, children);
     await rollingRestart(server, base, children);
   } finally {
     for (const child of children) child.kill("SIGKILL");
@@ -91,6 +92,21 @@ function roles() {
         });
       console.log("ready");
       readLines(async (text) => console.log(await answered(text)));
+    },
+    /** Has a session with a log of so many bytes, until it is killed. */
+    async owner(servers, folder, bytes) {
+      const { createHost, approveAll } = await built("index.js");
+      const host = await createHost(sessionHost(servers, folder));
+      const tools = [{ name: "page", description: "Gives a page.", handler: () => "x".repeat(9_000) }];
+      const session = await host.createSession({ persist: true, onPermissionRequest: approveAll, tools });
+      for (let left = Number(bytes), turn = 0; left > 0; left -= 18_000, turn++) {
+        await session.callTool("page", { text: "y".repeat(9_000) });
+        if (turn % 50 === 0) await session.flush();
+      }
+      await session.flush();
+      console.log(session.id);
+      readLines(() => {});
+      await new Promise(() => {});
     },
     /** Calls without a pause, until it is stopped. Each generation is a process. */
     async caller(servers, folder) {
@@ -162,7 +178,7 @@ async function start(children, ...args) {
     return next();
   };
   child.cpu = async () => Number(await child.ask("cpu"));
-  await next();
+  child.line = await next();
   return child;
 }
 
@@ -228,7 +244,8 @@ async function calls(servers, base, children) {
       { name: "session.callTool", peer: worker, run: async () => (await caller.session.callTool("echo", args)).text },
     ];
     for (const variant of variants) Object.assign(variant, { times: [], own: 0, other: 0 });
-    for (let round = -5; round < rounds; round++) {
+    // What is compiled meanwhile is not a part of a call.
+    for (let round = -15; round < rounds; round++) {
       for (const variant of variants) {
         const [own, other] = [process.cpuUsage(), await variant.peer.cpu()];
         const times = [];
@@ -372,6 +389,38 @@ async function distribution(servers, base, children) {
   goal("a skill of 1 MB answers on all hosts, p50", large["all hosts, p50 ms"], 1_000, "ms");
   await catalog[Symbol.asyncDispose]();
   await end(...followers);
+}
+
+function sessionHost(servers, folder) {
+  const plugins = [{ use: "skillhost/plugins/nats", config: { servers, sessions: true } }];
+  return { plugins, skillDirectories: [], workingDirectory: folder, watch: false, logLevel: "error" };
+}
+
+async function sessionMoves(servers, base, children) {
+  const moves = 5;
+  title(`A session moves when its host is killed (${moves} times each, a lease of 3 s)`);
+  const { createHost, approveAll } = await built("index.js");
+  const rows = [];
+  for (const bytes of [20_000, 17_000_000]) {
+    const times = [];
+    const used = [];
+    for (let move = 0; move < moves; move++) {
+      const owner = await start(children, "owner", servers, base, String(bytes));
+      const host = await createHost(sessionHost(servers, base));
+      await host.listSessions();
+      owner.kill("SIGKILL");
+      const [began, cpu] = [performance.now(), process.cpuUsage()];
+      await host.resumeSession(owner.line, { onPermissionRequest: approveAll });
+      times.push(performance.now() - began);
+      const { user, system } = process.cpuUsage(cpu);
+      used.push((user + system) / 1_000);
+      await host.close();
+    }
+    const row = { "log, bytes": bytes, "p50 ms": quantile(times, 0.5), "most ms": Math.max(...times), "processor ms": quantile(used, 0.5) };
+    rows.push(row);
+  }
+  table(rows);
+  goal("a session of 17 MB moves, the slowest", rows[1]["most ms"], 5_000, "ms");
 }
 
 async function rollingRestart(servers, base, children) {
