@@ -24,6 +24,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   const complete = completeOptions(server, { ...request, client, params, sessionId, hookClients });
   const customInstructions = toCustomInstructions(params, server.options.environment, undefined);
   const host = await server.host();
+  const trace = await loadTracing(server);
   const discovered = await discoverFor(server, params, { ...inClientsFolder(client), ...complete }.workingDirectory ?? ".");
   const options = discovered === undefined ? complete : withDiscovered(complete, discovered.options);
   const plugins = await loadClientPlugins(server, params.texts("pluginDirectories"), options.workingDirectory);
@@ -40,7 +41,7 @@ export async function createCopilotSession(server: ServerContext, client: Client
   const copilotSession = new CopilotSession(session, server, plugins);
   copilotSession.files = files;
   copilotSession.providers.keep(params, client);
-  await traceSession(server, copilotSession, params);
+  trace?.(copilotSession, params);
   server.sessions.set(sessionId, copilotSession);
   try {
     copilotSession.join(client, capabilities, { past: "all" });
@@ -62,13 +63,20 @@ export async function createCopilotSession(server: ServerContext, client: Client
   return copilotSession;
 }
 
-/** Exports spans of a session, if the environment asks for that, at the place in a trace that its client names. */
-async function traceSession(server: ServerContext, session: CopilotSession, params: Params): Promise<void> {
+type TraceSession = (session: CopilotSession, params: Params) => void;
+
+/**
+ * Returns what exports spans of a session, at the place in a trace that its client names. Loaded before the session is made: its client joins
+ * at once, and would miss events otherwise. Undefined: nothing is exported.
+ */
+async function loadTracing(server: ServerContext): Promise<TraceSession | undefined> {
   const file = await server.telemetry();
-  if (file === undefined) return;
+  if (file === undefined) return undefined;
   const { createSessionSpans } = await import("../telemetry/session-spans.ts");
-  session.spans ??= createSessionSpans(file, session.session, server.options.environment);
-  session.spans.placeAt(params.get("traceparent"), params.get("tracestate"));
+  return (session, params) => {
+    session.spans ??= createSessionSpans(file, session.session, server.options.environment);
+    session.spans.placeAt(params.get("traceparent"), params.get("tracestate"));
+  };
 }
 
 /** What the project's folder adds to a session whose client asks for it. The session itself refuses a wrong folder. */
@@ -93,6 +101,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   known?.assertAllowed(options.model);
   const hadHooks = known?.hookClients.includes(client) === true;
   const host = await server.host();
+  const trace = await loadTracing(server);
   const plugins = await pluginsOf(server, known, params, options.workingDirectory);
   const fixed = {
     ...ownCallbacks(server, sessionId),
@@ -123,7 +132,7 @@ export async function resumeCopilotSession(server: ServerContext, client: Client
   else if (copilotSession.files !== undefined && files !== undefined) copilotSession.files.client = client;
   copilotSession.plugins = plugins;
   copilotSession.providers.keep(params, client);
-  await traceSession(server, copilotSession, params);
+  trace?.(copilotSession, params);
   server.sessions.set(sessionId, copilotSession);
   try {
     const past = params.flag("disableResume") ? noPast : resumed;
