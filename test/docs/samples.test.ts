@@ -24,6 +24,7 @@ const notRun: Readonly<Record<string, string>> = {
   "docs/fleet.md: npm install": "needs nats-server; test/interop/nats starts one, and the command",
   "docs/fleet.md: nats-server": "the same",
   "docs/fleet.md: skillhost": "the same",
+  "docs/fleet.md: SKILLHOST_TOKEN": "the same",
   "docs/language-server.md: npm install": "brings GitHub's server, which npm run test:interop has; here a double of it is found",
   "docs/testing.md: skillhost test": "starts processes of the built package; test/interop/new-user/test-command.test.ts runs the command",
   "docs/performance.md: npm run": "takes ten minutes; it is run only to update the figures",
