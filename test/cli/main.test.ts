@@ -39,7 +39,7 @@ test("--help lists the commands", async () => {
       call <tool> [args...]  call a tool once
       run <prompt>           run a prompt with any model
       chat                   talk with any model in the terminal
-      sessions               list, continue, export and delete stored sessions
+      sessions               list, continue, copy, export and delete stored sessions
       agent <prompt>         run a prompt with GitHub's Copilot language server
       list                   list skills, tools and MCP servers, with their problems
       explain <name>         show which skill provides a tool or skill name, and

@@ -3,6 +3,7 @@ import { createSessionStore, openSkillCatalog } from "skillhost/plugins/nats";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AttachedOwner, keepingOwner } from "../../contract/session-store-contract.ts";
 import { put, toolSource } from "../../skills/kit.ts";
+import { FaultyNetwork } from "./faulty-network.ts";
 import { callingHost, skillFolder, startServer, startWorker, startWorkerProcess } from "./fleet-kit.ts";
 import { findNatsServer, type NatsServer, until } from "./nats-server.ts";
 import { OwnerProcess, recordsOf, shiftedClock } from "./session-owners.ts";
@@ -10,8 +11,8 @@ import { OwnerProcess, recordsOf, shiftedClock } from "./session-owners.ts";
 const { path, reason } = findNatsServer();
 if (path === "") process.stderr.write(`skipped: ${reason}\n`);
 
-function openStore({ address }: NatsServer): { readonly store: ReturnType<typeof createSessionStore>; readonly owner: AttachedOwner } {
-  const store = createSessionStore({ servers: address, lease: 500 });
+function openStore({ address }: NatsServer, lease = 500): { readonly store: ReturnType<typeof createSessionStore>; readonly owner: AttachedOwner } {
+  const store = createSessionStore({ servers: address, lease });
   const owner = keepingOwner();
   store.attach(owner);
   onTestFinished(() => store[Symbol.asyncDispose]());
@@ -89,6 +90,37 @@ describe.skipIf(path === "")("a real nats-server (faults)", () => {
     await until(() => owner.reports.includes("LOG_WRITTEN_AGAIN"), "the record to be stored");
     await log.flush();
     expect(await recordsOf(server, "s")).toEqual([0]);
+  });
+
+  test("a server that is slow: calls, pushes and records take longer, and none is lost or taken for lost", async () => {
+    const server = await startServer();
+    await startWorker(server, { "tools/answer.ts": toolSource("answer", '"hello"') });
+    const pushed = join(skillFolder({ "tools/pushed.ts": toolSource("pushed", '"one"') }), "far");
+    const push = async (): Promise<void> => {
+      await using catalog = await openSkillCatalog({ servers: server.address });
+      await catalog.push({ name: "far", folder: pushed, files: ["SKILL.md", "tools/pushed.ts"] });
+    };
+    await push();
+    await using network = await FaultyNetwork.start(Number(server.address.split(":").at(-1)));
+    const behind = { address: network.address } as NatsServer;
+    const { session, host, has } = await callingHost(behind, { follow: "pushed", startupWait: 30_000 });
+    await has("answer", "pushed");
+    const { store, owner } = openStore(behind, 5_000);
+    const log = await store.create("s");
+    network.slow(400);
+    const began = performance.now();
+    const call = session.callTool("answer");
+    for (let n = 0; n < 20; n++) log.append({ n });
+    expect((await call).text).toBe("hello");
+    // There and back: otherwise nothing was slow.
+    expect(performance.now() - began).toBeGreaterThan(800);
+    await log.flush();
+    expect(await recordsOf(server, "s")).toEqual(Array.from({ length: 20 }, (_, n) => n));
+    put(join(pushed, "tools/pushed.ts"), toolSource("pushed", '"two"'));
+    await push();
+    await until(async () => (await session.callTool("pushed")).text === "two", "the next version");
+    expect(owner.lostSessions).toEqual([]);
+    expect(host.diagnostics.filter(({ code }) => code.startsWith("FLEET_"))).toEqual([]);
   });
 
   test("clocks that are minutes apart change nothing: a worker is called, and a session moves when its owner ends, and not before", async () => {

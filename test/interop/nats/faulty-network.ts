@@ -6,6 +6,7 @@ export class FaultyNetwork implements AsyncDisposable {
   readonly #pairs = new Set<readonly [client: Socket, server: Socket]>();
   #isDown = false;
   #isMute = false;
+  #delay = 0;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -46,6 +47,11 @@ export class FaultyNetwork implements AsyncDisposable {
     this.#isMute = true;
   }
 
+  /** From now on everything takes this many milliseconds each way, in its order. */
+  slow(milliseconds: number): void {
+    this.#delay = milliseconds;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.down();
     await new Promise((resolve) => this.#server.close(resolve));
@@ -65,9 +71,14 @@ export class FaultyNetwork implements AsyncDisposable {
         for (const one of pair) one.destroy();
       });
     }
-    client.on("data", (data) => void server.write(data));
+    client.on("data", (data) => this.#pass(data, server));
     server.on("data", (data) => {
-      if (!this.#isMute) client.write(data);
+      if (!this.#isMute) this.#pass(data, client);
     });
+  }
+
+  #pass(data: Buffer, to: Socket): void {
+    if (this.#delay === 0) to.write(data);
+    else setTimeout(() => void (to.destroyed || to.write(data)), this.#delay);
   }
 }
