@@ -25,8 +25,8 @@ function expectEqual(title, actual, expected) {
 // What users download beside the package itself; npm's own libraries are part of it. Raise it only with a reason.
 const mostMegabytes = 60;
 const mostFiles = 3_000;
-// 1.3 MB before the page of the inspector, whose own limit is in bundle-inspector.mjs.
-const mostPackedBytes = 1.6e6;
+// 1.3 MB before the page of the inspector, whose own limit is in bundle-inspector.mjs, and 1.6 before models over WebSocket, todos and spans.
+const mostPackedBytes = 1.7e6;
 
 /** Says how large the dependencies are, the largest by name, and fails when they have grown too large. */
 function measureInstalled(folder) {

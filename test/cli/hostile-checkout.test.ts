@@ -48,6 +48,7 @@ const calls: Readonly<Record<string, readonly [kind: "asks" | "shows" | "neither
   "sessions list": ["neither", "sessions list"],
   "sessions resume": ["asks", "sessions resume evil --model m --base-url http://127.0.0.1:9/v1"],
   "sessions export": ["neither", "sessions export evil"],
+  "sessions fork": ["neither", "sessions fork evil"],
   "sessions delete": ["neither", "sessions delete evil --yes"],
   connect: ["asks", "connect cursor --yes"],
   disconnect: ["neither", "disconnect cursor --yes"],
@@ -149,7 +150,8 @@ test("the code that would run is shown before the question, and one yes covers a
     return "y";
   };
   const terminal = { cwd: hostile.folder, isTrusted: false, isTTY: true, answer };
-  await runCli(["call", "evil", "{}", "--yes"], terminal);
+  // Isolated code of packages could not leave a trace.
+  await runCli(["--isolation", "off", "call", "evil", "{}", "--yes"], terminal);
   expect(questions).toHaveLength(1);
   for (const shown of [hostile.folder, "evil", "./plugin.mjs", "1 MCP server: evil"])
     expect(questions[0]).toContain(shown.replace("./", "/"));
@@ -201,10 +203,8 @@ describe("consent to run code", () => {
   test("naming a configuration is consent for the paths in it", async () => {
     const hostile = checkout();
     renameSync(join(hostile.folder, "skillhost.json"), join(hostile.folder, "named.json"));
-    const done = await runCli(["--config", "named.json", "--skills", "x/node_modules/disguised", "call", "disguised", "{}", "--yes"], {
-      cwd: hostile.folder,
-      isTrusted: false,
-    });
+    const named = ["--config", "named.json", "--skills", "x/node_modules/disguised", "--isolation", "off"];
+    const done = await runCli([...named, "call", "disguised", "{}", "--yes"], { cwd: hostile.folder, isTrusted: false });
     expect(done.code).toBe(0);
     expect(hostile.ran()).toEqual(expect.arrayContaining(["module-disguised", "plugin"]));
     expect(hostile.ran()).not.toContain("module-evil");
