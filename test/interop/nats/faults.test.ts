@@ -11,7 +11,10 @@ import { OwnerProcess, recordsOf, shiftedClock } from "./session-owners.ts";
 const { path, reason } = findNatsServer();
 if (path === "") process.stderr.write(`skipped: ${reason}\n`);
 
-function openStore({ address }: NatsServer, lease = 500): { readonly store: ReturnType<typeof createSessionStore>; readonly owner: AttachedOwner } {
+function openStore(
+  { address }: NatsServer,
+  lease = 500,
+): { readonly store: ReturnType<typeof createSessionStore>; readonly owner: AttachedOwner } {
   const store = createSessionStore({ servers: address, lease });
   const owner = keepingOwner();
   store.attach(owner);
