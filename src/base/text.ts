@@ -5,6 +5,17 @@ export function shorten(text: string, most: number): string {
   return `${text.slice(0, isHalf ? most - 1 : most)}…`;
 }
 
+/** The longest beginning of a text that has at most `most` bytes in UTF-8, cut between two characters. */
+export function headInBytes(text: string, most: number): string {
+  // UTF-8 takes one to three bytes for a UTF-16 unit: most texts need no counting, and of a long one only the beginning.
+  if (text.length * 3 <= most) return text;
+  const bytes = Buffer.from(text.slice(0, most));
+  if (bytes.length <= most) return text.slice(0, most);
+  let end = most;
+  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
+  return bytes.toString("utf8", 0, end);
+}
+
 /** `1 file`, `2 files`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -22,6 +22,7 @@ import type { Protocol, Refusal } from "./wire-model.ts";
 export function anthropicMessages(model: string): Protocol<AnthropicDialect> {
   return {
     path: "/messages",
+    api: { http: "/v1/messages" },
     requiredField: "content",
     dialect: {
       thinking: withBudget.test(model) ? "budget" : "adaptive",

@@ -21,6 +21,7 @@ import type { Protocol, Refusal } from "./wire-model.ts";
 export function chatCompletions(model: string): Protocol<ChatDialect> {
   return {
     path: "/chat/completions",
+    api: { http: "/chat/completions" },
     requiredField: "choices",
     dialect: { canStreamUsage: true, canSetTemperature: true, maxTokensField: "max_tokens" },
     encode: (request, isStream, dialect) => encodeChatRequest(model, request, isStream, dialect),

@@ -21,6 +21,8 @@ export interface ModelFetchResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null | undefined };
   readonly body: AsyncIterable<Uint8Array> | null;
+  /** It came over a WebSocket connection. */
+  readonly isFromSocket?: boolean;
 }
 
 export interface ModelHttpOptions extends RetryPolicy {
@@ -50,6 +52,7 @@ export interface HttpCall {
 export interface HttpAnswer {
   readonly contentType: string;
   readonly requestId: string | undefined;
+  readonly isFromSocket: boolean;
   /** Can be read once. Throws a `ModelError` if the transfer fails. */
   readonly bytes: AsyncIterable<Uint8Array>;
   readonly receivedBytes: () => number;
@@ -152,7 +155,19 @@ async function send<T>(call: HttpCall, options: ModelHttpOptions, sending: Sendi
     throw errorOfStatus({ status: response.status, body, header, retryAfter, requestId }, fault);
   }
   const contentType = header("content-type") ?? "";
-  return read({ contentType, requestId, bytes, receivedBytes: () => received, attempt, startedAt, fault, expectEnd, markPassedOn });
+  const isFromSocket = response.isFromSocket === true;
+  return read({
+    contentType,
+    requestId,
+    isFromSocket,
+    bytes,
+    receivedBytes: () => received,
+    attempt,
+    startedAt,
+    fault,
+    expectEnd,
+    markPassedOn,
+  });
 }
 
 async function respond(call: HttpCall, options: ModelHttpOptions, { fault, controller, headers }: Sending): Promise<ModelFetchResponse> {

@@ -173,6 +173,8 @@ export interface ModelReply {
   readonly usage?: ModelUsage;
   /** The model that the endpoint reports. */
   readonly model: string;
+  /** The API that answered, as endpoints list it. `ws:`: over a WebSocket connection. Absent: another API. */
+  readonly apiEndpoint?: "/chat/completions" | "/responses" | "/v1/messages" | "ws:/responses";
   /** The endpoint's ids of the request (a header) and of the response. */
   readonly requestId?: string;
   readonly callId?: string;

@@ -149,7 +149,7 @@ class Connection {
       if (this.isUsable) release();
       else this.close();
     };
-    if (refused === undefined) return { status: 200, headers: eventStream, body: this.#events(first, body, end) };
+    if (refused === undefined) return { status: 200, headers: eventStream, body: this.#events(first, body, end), isFromSocket: true };
     end();
     return refused;
   }

@@ -13,6 +13,7 @@ import type { Protocol, Refusal, SentBody } from "./wire-model.ts";
 export function responses(model: string): Protocol<ResponsesDialect> {
   return {
     path: "/responses",
+    api: { http: "/responses", socket: "ws:/responses" },
     requiredField: "output",
     dialect: { dropped: new Set(), refused: new WeakSet() },
     encode: (request, isStream, dialect) => encodeResponsesRequest(model, request, isStream, dialect),

@@ -14,6 +14,8 @@ import { ToolCallAssembly } from "./tool-call-assembly.ts";
 export interface Protocol<Dialect> {
   /** Relative to the endpoint's base, with a leading slash. */
   readonly path: string;
+  /** The API over HTTP, and over a WebSocket connection, as endpoints list it. */
+  readonly api: { readonly http: ApiEndpoint; readonly socket?: ApiEndpoint };
   /** The required content of a response, for messages. */
   readonly requiredField: string;
   /** The assumed features of an endpoint until it refuses one. */
@@ -25,6 +27,8 @@ export interface Protocol<Dialect> {
   errorIn?(value: unknown): unknown;
   assemble(toolCalls: ToolCallAssembly): ReplyAssembly;
 }
+
+type ApiEndpoint = Exclude<ModelReply["apiEndpoint"], undefined>;
 
 export type SentBody = Readonly<Record<string, unknown>>;
 
@@ -112,10 +116,12 @@ async function readReply<Dialect>(
     onDelta({ ...part, receivedBytes: answer.receivedBytes() });
   };
   await readParts(answer, protocol, reply, emit);
+  const apiEndpoint = answer.isFromSocket ? protocol.api.socket : protocol.api.http;
   const sinceStart = (time: number): number => Math.max(0, time - answer.startedAt);
   return {
     model: id,
     ...reply.finish(),
+    ...(apiEndpoint === undefined ? {} : { apiEndpoint }),
     ...(answer.requestId === undefined ? {} : { requestId: answer.requestId }),
     attempts: answer.attempt,
     duration: sinceStart(clock.now()),

@@ -85,6 +85,11 @@ export interface Progress {
   readonly level?: "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
   /** The data of a log line, beside or instead of its message. Plain JSON. */
   readonly data?: unknown;
+  /**
+   * All output so far, such as that of a command. Listeners get it as the event `tool.execution_partial_result`, cut to the size that a
+   * result of the session may have. The caller does not get it, and the other fields are not used then.
+   */
+  readonly partialOutput?: string;
 }
 
 /** The questions for attached clients: the kind, the data sent, and the form of the answer. */

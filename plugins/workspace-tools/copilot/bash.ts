@@ -69,7 +69,7 @@ export function createBashTool(shells: Shells, confinement: CommandConfinement):
 
 async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs, call: Call, shells: Shells): Promise<unknown> {
   const { signal } = call.context.invocation;
-  await shell.wait(initial_wait * 1000, signal);
+  await reportOutput(shell, call, () => shell.wait(initial_wait * 1000, signal));
   if (shell.exitCode !== undefined) {
     shells.forget(call.sessionId, shell);
     const { exitCode } = shell;
@@ -82,6 +82,21 @@ async function waitForEnd(shell: Shell, { initial_wait = defaultWait }: BashArgs
   call.context.background(shell.ended);
   const output = shell.output.take();
   return withLine(output, runningText(shell.spec.id, initial_wait, output !== ""));
+}
+
+/** Milliseconds between two reports of the output of a running command. */
+const reportInterval = 400;
+
+/** Reports all output of a command so far while it is waited for, and at the end of the wait. */
+async function reportOutput(shell: Shell, { context }: Call, wait: () => Promise<void>): Promise<void> {
+  const report = (): void => context.progress({ partialOutput: shell.output.text });
+  const timer = setInterval(report, reportInterval);
+  try {
+    await wait();
+  } finally {
+    clearInterval(timer);
+  }
+  report();
 }
 
 async function leaveRunning(shell: Shell, call: Call, shells: Shells): Promise<unknown> {

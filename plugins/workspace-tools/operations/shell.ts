@@ -123,11 +123,16 @@ export class OutputBuffer {
     if (text.length > room) this.#addToTail(text.slice(Math.max(0, room)));
   }
 
-  /** Returns the unread output and clears the buffer. */
-  take(): string {
+  /** The unread output, which stays unread. */
+  get text(): string {
     this.#cutTail();
     const cut = this.#dropped === 0 ? "" : `\n[${this.#dropped} characters of output omitted.]\n`;
-    const text = this.#head + cut + this.#tail.join("");
+    return this.#head + cut + this.#tail.join("");
+  }
+
+  /** Returns the unread output and clears the buffer. */
+  take(): string {
+    const { text } = this;
     this.#head = "";
     this.#tail = [];
     this.#tailChars = 0;

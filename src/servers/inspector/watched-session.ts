@@ -11,8 +11,8 @@ const maxEvents = 500;
 /** A text longer than this is converted at once, so that the event itself can be dropped. */
 const longText = 64 * 1024;
 const titleLength = 80;
-/** Only the number of bytes so far, many times per answer. */
-const omitted: ReadonlySet<string> = new Set(["assistant.streaming_delta"]);
+/** What repeats what came before, many times per answer or call: the number of bytes so far, and the output so far. */
+const omitted: ReadonlySet<string> = new Set(["assistant.streaming_delta", "tool.execution_partial_result"]);
 
 const askKindOf: Readonly<Record<string, FeedAsk["kind"]>> = {
   "permission.requested": "permission",

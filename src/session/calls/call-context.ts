@@ -1,4 +1,5 @@
 import { HostError, toError } from "../../base/errors.ts";
+import { headInBytes } from "../../base/text.ts";
 import type { ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallerContext, HostServices } from "../../tools/host-services.ts";
 import type {
@@ -163,6 +164,11 @@ class Invocation {
 
 /** Reports a call's progress, or a log line, to the caller and as an event. */
 export function emitProgress(run: RunningCall, host: CallServices, update: Progress): void {
+  // A tool of another process can send anything.
+  if (typeof update.partialOutput === "string") {
+    emitPartialOutput(run, host, update.partialOutput);
+    return;
+  }
   notifyCaller(run, host, update);
   const { events } = host;
   if (update.level !== undefined) emitLogLine(run, host, update);
@@ -171,8 +177,21 @@ export function emitProgress(run: RunningCall, host: CallServices, update: Progr
 }
 
 const progressed = "tool.execution_progress";
+const partial = "tool.execution_partial_result";
 // The Copilot SDK has no event for what a tool logs, and this one for what it has none for.
 const notified = "session.custom_notification";
+
+/** The output that was emitted last, by the call. */
+const lastOutputs = new WeakMap<RunningCall, string>();
+
+/** Emits the output so far as long as there is something new in it. */
+function emitPartialOutput(run: RunningCall, { events, config }: CallServices, output: string): void {
+  if (!events.wants(partial)) return;
+  const partialOutput = headInBytes(output, config.largeOutput.maxSizeBytes);
+  if (lastOutputs.get(run) === partialOutput) return;
+  lastOutputs.set(run, partialOutput);
+  events.append(partial, { toolCallId: run.call.id, partialOutput }, run.agent.agentId);
+}
 
 function notifyCaller(run: RunningCall, host: CallServices, update: Progress): void {
   const { onProgress } = run.agent;

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { toError } from "../../base/errors.ts";
+import { headInBytes } from "../../base/text.ts";
 import { writeFileAtomic } from "../../io/atomic-write.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { normalizeResult } from "../../tools/tool-result.ts";
@@ -183,7 +184,7 @@ function isLargeOutput({ textResultForLlm: text }: ToolResult, host: CallService
 async function spillLargeOutput(run: RunningCall, host: CallServices, result: ToolResult): Promise<ToolResult> {
   const bytes = Buffer.from(result.textResultForLlm);
   const file = await writeOutput(run, host, bytes);
-  const head = headOf(bytes, Math.min(headBytes, host.config.largeOutput.maxSizeBytes));
+  const head = headInBytes(result.textResultForLlm, Math.min(headBytes, host.config.largeOutput.maxSizeBytes));
   return { ...result, textResultForLlm: `${head}\n\n${largeOutputNote(bytes.length, file)}` };
 }
 
@@ -206,13 +207,6 @@ async function writeOutput(run: RunningCall, host: CallServices, bytes: Buffer):
 /** The id comes from a model or a client: nothing in it may lead out of the folder. */
 function fileNameOf(toolCallId: string): string {
   return `output-${toolCallId.replace(/[^a-zA-Z0-9_-]+/g, "_").slice(0, 100)}`;
-}
-
-/** The beginning of a UTF-8 text, cut between two characters. */
-function headOf(bytes: Buffer, limit: number): string {
-  let end = Math.min(limit, bytes.length);
-  while (end > 0 && end < bytes.length && (bytes[end]! & 0xc0) === 0x80) end--;
-  return bytes.toString("utf8", 0, end);
 }
 
 /** What a result of the tool search means for its conversation: the tools that it refers to are advertised from now on. */

@@ -1,3 +1,4 @@
+import type { ModelReply } from "../../models/model.ts";
 import type { BinaryResult, PermissionAsk } from "../../tools/tool.ts";
 
 /**
@@ -199,6 +200,15 @@ type ModelEvents = {
     readonly finishReason: string;
     readonly contentFilterTriggered?: boolean;
     readonly availableToolCount: number;
+    /** By the estimate of `session.usage_info`. */
+    readonly toolTokenCount: number;
+    readonly numToolCalls: number;
+    /** By the tool's name. */
+    readonly toolCounts: Readonly<Record<string, number>>;
+    readonly interactionType: "conversation-agent" | "conversation-subagent";
+    readonly maxPromptTokens: number;
+    readonly apiEndpoint?: Exclude<ModelReply["apiEndpoint"], undefined>;
+    readonly transport?: "http" | "websocket";
     readonly apiCallId?: string;
     readonly providerCallId?: string;
   };
@@ -229,6 +239,8 @@ type ToolEvents = {
     readonly parentToolCallId?: string;
   };
   readonly "tool.execution_progress": { readonly toolCallId: string; readonly progressMessage: string };
+  /** All output of a call so far. */
+  readonly "tool.execution_partial_result": { readonly toolCallId: string; readonly partialOutput: string };
   readonly "tool.execution_complete": {
     readonly toolCallId: string;
     readonly success: boolean;

@@ -355,8 +355,8 @@ function contextUse({ model, messages, tools }: Pick<ModelCall, "model" | "messa
 
 /** Emits the usage of an answer, as the endpoint counts it. */
 export function emitUsage(call: ModelCall, { events }: TurnContext, reply: ModelReply): void {
-  const { usage, duration, timeToFirstToken, finishReason, callId, requestId, model } = reply;
-  const data = {
+  const { usage, duration, timeToFirstToken, finishReason, toolCalls, apiEndpoint, callId, requestId, model } = reply;
+  const data: SessionEventData["assistant.usage"] = {
     model,
     initiator: initiatorOf(call),
     ...(usage && {
@@ -371,10 +371,22 @@ export function emitUsage(call: ModelCall, { events }: TurnContext, reply: Model
     finishReason,
     ...(finishReason === "content-filter" && { contentFilterTriggered: true }),
     availableToolCount: call.tools.length,
+    toolTokenCount: estimateTokens(sizeOfTools(call.tools)),
+    numToolCalls: toolCalls.length,
+    toolCounts: countByName(toolCalls),
+    interactionType: call.agent.agentId === undefined ? "conversation-agent" : "conversation-subagent",
+    maxPromptTokens: call.model.contextTokens,
+    ...(apiEndpoint && { apiEndpoint, transport: apiEndpoint === "ws:/responses" ? "websocket" : "http" }),
     ...(callId !== undefined && { apiCallId: callId }),
     ...(requestId !== undefined && { providerCallId: requestId }),
   };
   events.append("assistant.usage", data, call.agent.agentId);
+}
+
+function countByName(calls: ModelReply["toolCalls"]): Readonly<Record<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { name } of calls) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return Object.fromEntries(counts);
 }
 
 const messageSizes = new WeakMap<ChatMessage, number>();

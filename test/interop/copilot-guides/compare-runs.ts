@@ -43,6 +43,7 @@ const announcements: ReadonlySet<string> = new Set([
   "session.title_changed",
   "session.tools_updated",
   "session.warning",
+  "tool.execution_partial_result",
 ]);
 
 /** Whether a client still receives them depends on which of two processes is faster, at the end of a session and of a program. */

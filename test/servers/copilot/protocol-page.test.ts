@@ -86,7 +86,7 @@ const neverEmitted: Readonly<Record<string, readonly string[]>> = {
   ],
   "A conversation that becomes too long is summarized, never cut: `session.compaction_complete`.": ["session.truncation"],
   "The model says that it is done by ending its turn.": ["session.completion_receipt", "session.task_complete"],
-  "Hooks and commands have a result, and no progress before it.": ["hook.progress", "tool.execution_partial_result"],
+  "Hooks have a result, and no progress before it.": ["hook.progress"],
   "A command that a user enters is a call like others: `tool.execution_start`.": ["tool.user_requested"],
   "The agent's settings are in `subagent.started` and `session.custom_agents_updated`.": ["subagent.configured"],
   "The answer to `session.ui.ephemeralQuery` is its result.": ["ui.ephemeral_query"],

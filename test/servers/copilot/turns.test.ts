@@ -553,6 +553,9 @@ describe("models", () => {
     await client.say(sessionId, "Hi");
     await client.say(sessionId, "More");
     const said = client.events.filter(({ event }) => event.type === "assistant.message").map(({ event }) => event.data["content"]);
+    const usage = client.events.flatMap(({ event }) => (event.type === "assistant.usage" ? [event.data] : []));
+    const way = isWanted ? { apiEndpoint: "ws:/responses", transport: "websocket" } : { apiEndpoint: "/responses", transport: "http" };
+    expect(usage).toMatchObject([way, way]);
     if (!isWanted) {
       expect(said).toEqual(["HTTP", "HTTP"]);
       expect(messages).toEqual([]);

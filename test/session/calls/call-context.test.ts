@@ -80,6 +80,26 @@ describe("the arguments of a handler", () => {
   });
 });
 
+test("output so far is an event as long as something in it is new, and not progress for the caller", async () => {
+  const report: Handler = (_args, _invocation, { progress }) => {
+    for (const partialOutput of ["ä", "ä", "ää", "äää", "ääää"]) progress({ partialOutput, message: "unused" });
+    // As from a tool of another process.
+    progress({ partialOutput: 5 as never, message: "working" });
+    return "Done.";
+  };
+  const session = sessionWith([tool("long", report)], { largeOutput: { maxSizeBytes: 5 } });
+  const events = recordEvents(session, "tool.execution_progress", "tool.execution_partial_result");
+  const heard: object[] = [];
+  await session.callTool("long", {}, { toolCallId: "c", onProgress: (update) => heard.push(update) });
+  expect(events.map(({ type, data }) => [type, data])).toEqual([
+    ["tool.execution_partial_result", { toolCallId: "c", partialOutput: "ä" }],
+    ["tool.execution_partial_result", { toolCallId: "c", partialOutput: "ää" }],
+    ["tool.execution_progress", { toolCallId: "c", progressMessage: "working" }],
+  ]);
+  expect(events[0]?.ephemeral).toBe(true);
+  expect(heard).toEqual([{ partialOutput: 5, message: "working" }]);
+});
+
 describe("tools that call tools", () => {
   test("an inner call passes every gate and is reported as a child of the outer call", async () => {
     const asked: string[] = [];

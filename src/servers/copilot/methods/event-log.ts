@@ -75,11 +75,11 @@ class ArrivingEvents implements Disposable {
   readonly #heard: RecordedEvent[] = [];
   #arrived = (): void => {};
 
-  constructor({ session }: CopilotSession, isWanted: (event: RecordedEvent) => boolean) {
-    const translator = new EventTranslator();
+  constructor(session: CopilotSession, isWanted: (event: RecordedEvent) => boolean) {
+    const translator = new EventTranslator(undefined, () => session.isAtGivenProvider);
     this.#isWanted = isWanted;
     this.#sinks = [
-      session.events.addSink((event) => {
+      session.session.events.addSink((event) => {
         const shown = translator.translate(event);
         if (shown === undefined) return;
         this.#heard.push(shown);

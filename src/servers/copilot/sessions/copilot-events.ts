@@ -49,8 +49,12 @@ export class EventTranslator {
   /** The model that the session began with. */
   #selectedModel: unknown;
 
-  constructor(selectedModel?: unknown) {
+  /** Whether the model that is asked is at a provider of a client. */
+  readonly #isAtGivenProvider: () => boolean;
+
+  constructor(selectedModel?: unknown, isAtGivenProvider: () => boolean = () => false) {
     this.#selectedModel = selectedModel;
+    this.#isAtGivenProvider = isAtGivenProvider;
   }
 
   /** Undefined: the event is hidden. */
@@ -63,7 +67,7 @@ export class EventTranslator {
       return undefined;
     }
     const shown = asNotification(event) ?? event;
-    const data = this.#withCaller(shown, toWireData(shown));
+    const data = this.#withProvider(shown, this.#withCaller(shown, toWireData(shown)));
     return parentId === event.parentId && data === event.data ? event : { ...shown, data, parentId };
   }
 
@@ -82,6 +86,10 @@ export class EventTranslator {
   #withCaller({ type, agentId }: RecordedEvent, data: RecordedEvent["data"]): RecordedEvent["data"] {
     const parentToolCallId = agentId === undefined || !ofSubAgents.has(type) ? undefined : this.#startedBy.get(agentId);
     return typeof parentToolCallId === "string" ? { ...data, parentToolCallId } : data;
+  }
+
+  #withProvider({ type }: RecordedEvent, data: RecordedEvent["data"]): RecordedEvent["data"] {
+    return type === "assistant.usage" ? { ...data, isByok: this.#isAtGivenProvider() } : data;
   }
 
   #parentOf(id: string | null): string | null {

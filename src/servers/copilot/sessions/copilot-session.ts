@@ -82,7 +82,7 @@ export class CopilotSession {
   constructor(session: Session, observer: CopilotSessionObserver, plugins: ClientPlugins) {
     this.plugins = plugins;
     this.session = session;
-    this.#events = new EventTranslator(session.config.view.model);
+    this.#events = new EventTranslator(session.config.view.model, () => this.isAtGivenProvider);
     this.#observer = observer;
     this.commands = new ClientCommands(session);
     this.queuedCommands = new QueuedCommands(session);
@@ -98,6 +98,11 @@ export class CopilotSession {
 
   get id(): string {
     return this.session.id;
+  }
+
+  /** Whether the session's model is at a provider that a client gave, not at the runtime's own endpoint. */
+  get isAtGivenProvider(): boolean {
+    return this.providers.providerOf(this.session.config.turn.model) !== undefined;
   }
 
   /** Emits the errors of the host's skills and plugins as warnings, each once. */
