@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import {
   chatAnswer,
@@ -175,4 +176,73 @@ test("an empty prompt is wrong usage", async () => {
 test("a model's text cannot send control sequences to a terminal", async () => {
   const { setup, argv } = await stage(chatStreamAnswer({ content: "\u001b[2Jcleared" }));
   expect((await runCli(argv, { ...setup, isTTY: true })).stdout).toBe("\\x1b[2Jcleared\n");
+});
+
+/** A place whose sessions are stored in it, and the ids of those that there are. */
+async function storing(...answers: readonly ScriptedAnswer[]) {
+  const { place, ...rest } = await stage(...answers);
+  place.write("skillhost.json", '{ "sessionsDirectory": "./sessions" }');
+  const ids = (): readonly string[] => readdirSync(join(place.path, "sessions")).filter((name) => !name.startsWith("."));
+  const run = (prompt: string, ...more: readonly string[]) => runCli(["run", prompt, "--model", "m-1", ...more], rest.setup);
+  return { ...rest, place, ids, run };
+}
+
+const says = (content: string): ScriptedAnswer => chatStreamAnswer({ content });
+const saidBy = ({ body }: { readonly body: { readonly messages: readonly { readonly role: string; readonly content: unknown }[] } }) =>
+  body.messages
+    .filter(({ role }) => role === "user")
+    .map(({ content }) => String(content).replace(/<current_datetime>[\s\S]*?<\/current_datetime>\s*/, ""));
+
+test("run --resume continues a session, also in the place of a message, and --fork a copy of it", async () => {
+  const { endpoint, ids, run } = await storing(says("One."), says("Two."), says("Three."), says("Four."));
+  await run("First?");
+  const [id = ""] = ids();
+  expect(await run("Second?", "--resume", id.slice(0, 8))).toEqual({ code: 0, stdout: "Two.\n", stderr: "" });
+  expect(saidBy(endpoint.requests[1]!)).toEqual(["First?", "Second?"]);
+
+  const copied = await run("Other?", "--resume", id, "--fork", "--rewind", "2");
+  const copy = ids().find((each) => each !== id)!;
+  expect(copied).toEqual({ code: 0, stdout: "Three.\n", stderr: `A copy is continued, session ${copy}.\n` });
+  expect(saidBy(endpoint.requests[2]!)).toEqual(["First?", "Other?"]);
+
+  await run("Third?", "--resume", id);
+  expect(saidBy(endpoint.requests[3]!)).toEqual(["First?", "Second?", "Third?"]);
+});
+
+test("run says why it cannot continue a session, and leaves no copy and nothing taken back", async () => {
+  const { endpoint, ids, run } = await storing(says("One."), says("Two."));
+  await run("First?");
+  const [id = ""] = ids();
+  for (const alone of [["--fork"], ["--rewind", "1"]]) {
+    const { code, stderr } = await run("Next?", ...alone);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("Name it with --resume <id>.")]);
+  }
+  for (const number of ["0", "-1", "one", "1.5"]) expect((await run("Next?", "--resume", id, `--rewind=${number}`)).code).toBe(2);
+  for (const more of [[], ["--fork"]]) {
+    const { code, stderr } = await run("Next?", "--resume", id, "--rewind", "2", ...more);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("you have sent 1 message in this session")]);
+  }
+  expect(await run("Next?", "--resume", "none")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('No stored session has the id "none"'),
+  });
+  expect(ids()).toEqual([id]);
+  await run("Second?", "--resume", id);
+  expect(saidBy(endpoint.requests[1]!)).toEqual(["First?", "Second?"]);
+});
+
+test("a chat that continues a session of run restores the files that it changed", async () => {
+  const { endpoint, place, setup, ids, run } = await storing();
+  place.write("one.txt", "old\n");
+  const file = join(place.path, "one.txt");
+  const edit = { id: "e1", name: "edit", arguments: { path: file, old_str: "old", new_str: "new" } };
+  endpoint.answer(chatStreamAnswer({ toolCalls: [edit] }), says("Edited."));
+  expect(await run("Edit it.", "--yes")).toMatchObject({ code: 0, stdout: "Edited.\n" });
+  expect(readFileSync(file, "utf8")).toBe("new\n");
+  const cli = startCli(["chat", "--model", "m-1", "--resume", ids()[0]!], setup);
+  cli.type("/rewind 1 files");
+  await cli.said("1 file restored.");
+  cli.endInput();
+  await cli.done;
+  expect(readFileSync(file, "utf8")).toBe("old\n");
 });

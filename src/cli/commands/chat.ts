@@ -4,7 +4,6 @@ import { counted } from "../../base/text.ts";
 import { onAbort } from "../../base/wait.ts";
 import type { Host } from "../../host/host.ts";
 import type { Session } from "../../session/session.ts";
-import type { SessionOptions } from "../../session/session-config.ts";
 import { changeLines, faultyFolders } from "../change-lines.ts";
 import { ChatHistory } from "../chat-history.ts";
 import { CliError, usageError } from "../cli-error.ts";
@@ -16,7 +15,7 @@ import { withHost } from "../open-host.ts";
 import { chooseAgent } from "../project-agents.ts";
 import { type PromptCommandOptions, toSessionOptions } from "../prompt-session.ts";
 import { followTodos, todoLines } from "../show-todos.ts";
-import { findStoredSession } from "../stored-sessions.ts";
+import { resumeStored } from "../stored-sessions.ts";
 import { visibleLine, visibleText } from "../terminal-style.ts";
 import { createTurnReport } from "../turn-report.ts";
 
@@ -46,17 +45,11 @@ export async function chat(given: CommandContext, options: ChatCommandOptions): 
     const session =
       options.resume === undefined
         ? await host.createSession({ ...sessionOptions, fileChangeTracking: true })
-        : await resume(host, options.resume, sessionOptions);
+        : await resumeStored(host, options.resume, sessionOptions);
     const conversation = new Conversation(context, host, session, lines);
     conversation.start(options.save);
     return conversation.run();
   });
-}
-
-/** Whether it is stored was decided when it was created. */
-async function resume(host: Host, wanted: string | true, { persist: _persist, ...options }: SessionOptions): Promise<Session> {
-  const { sessionId } = await findStoredSession(host, wanted);
-  return host.resumeSession(sessionId, options);
 }
 
 class Conversation {

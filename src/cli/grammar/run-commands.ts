@@ -4,7 +4,7 @@ import type { ChatCommandOptions } from "../commands/chat.ts";
 import type { RunCommandOptions } from "../commands/run.ts";
 import type { PromptCommandOptions } from "../prompt-session.ts";
 import type { Choose } from "./choose.ts";
-import { withFilters } from "./option-values.ts";
+import { count, withFilters } from "./option-values.ts";
 
 /** The commands that run prompts. */
 export function addRunCommands(program: Command, choose: Choose): void {
@@ -16,6 +16,9 @@ export function addRunCommands(program: Command, choose: Choose): void {
         "Runs a prompt with any model and the tools of the skills. On a terminal it asks before calls that no rule allows; elsewhere they are denied.",
       )
       .argument("<prompt>", "the task; -: read it from stdin")
+      .option("--resume <id>", "continue a stored session: its id, or the beginning of it")
+      .option("--fork", "with --resume: continue a copy, and leave the session as it is")
+      .option("--rewind <n>", "with --resume: first take back your message n with all that followed it", count)
       .option("--export <file>", "write the session to a .md file (for reading) or a .jsonl file (every event)"),
   ).action((prompt: string, options: RunCommandOptions) =>
     choose("run", async (context) => (await import("../commands/run.ts")).run(context, prompt, options), { agent: options.agent }),
