@@ -8,6 +8,8 @@ import type { ReceivedEvent } from "../feed/received-event.ts";
 import { linkTo, route } from "../navigation/route.ts";
 import { announce, attempt, store } from "../page-state.ts";
 import { formatBytes, formatDuration, formatTime, JsonValue, TextValue } from "../parts/values.tsx";
+import { SessionHistory } from "./session-history.tsx";
+import { withoutTakenBack } from "./taken-back.ts";
 import { isOfTimeLine, timeSpans } from "./time-spans.ts";
 import { TodoList } from "./todo-list.tsx";
 
@@ -15,10 +17,14 @@ const tabs = {
   conversation: "Conversation",
   timeline: "Time line",
   todos: "Todos",
+  history: "History",
   events: "Events",
   model: "What the model gets",
 } as const;
 type Tab = keyof typeof tabs;
+
+/** Only a host knows what a model got, has the todos, and can go back. */
+const ofHost: ReadonlySet<Tab> = new Set(["model", "todos", "history"]);
 
 /** A session: what was said and called, with what decided about each call, and what its model gets. */
 export function SessionPage({ session }: { readonly session: FeedSession }): JSX.Element {
@@ -27,8 +33,7 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
   const given = route.value.parts[1] ?? "conversation";
   const tab: Tab = Object.hasOwn(tabs, given) ? (given as Tab) : "conversation";
   const isExport = store.snapshot.value?.isExport === true;
-  // Only a host knows what a model got, and has its todos.
-  const shown = (Object.keys(tabs) as Tab[]).filter((name) => !(isExport && (name === "model" || name === "todos")));
+  const shown = (Object.keys(tabs) as Tab[]).filter((name) => !(isExport && ofHost.has(name)));
   return (
     <article class="tall">
       <h2>{session.title ?? `Session ${session.id.slice(0, 8)}`}</h2>
@@ -47,9 +52,10 @@ export function SessionPage({ session }: { readonly session: FeedSession }): JSX
           </button>
         )}
       </nav>
-      {tab === "conversation" ? <Conversation entries={entries} /> : null}
+      {tab === "conversation" ? <Conversation entries={withoutTakenBack(entries)} /> : null}
       {tab === "timeline" ? <TimeLine entries={entries} /> : null}
       {tab === "todos" ? <TodoList key={session.id} sessionId={session.id} entries={entries} /> : null}
+      {tab === "history" ? <SessionHistory key={session.id} session={session} entries={entries} /> : null}
       {tab === "events" ? <EventList events={entries} /> : null}
       {tab === "model" ? <ModelView sessionId={session.id} /> : null}
       {session.client === "inspector" && session.state !== "closed" ? <Prompt session={session} /> : null}

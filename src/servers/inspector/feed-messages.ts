@@ -2,6 +2,7 @@ import type { Diagnostic } from "../../base/diagnostic.ts";
 import type { Json } from "../../base/json.ts";
 import type { SkillInfo } from "../../host/host.ts";
 import type { PluginsChange } from "../../plugin-host/plugin-reloads.ts";
+import type { RewindFile, RewindResult } from "../../session/history/session-rewind.ts";
 import type { ServerInfo } from "../../session/mcp/server-connections.ts";
 import type { SkillsChange } from "../../skills/skill.ts";
 import type { ToolDefinition } from "../../tools/tool.ts";
@@ -321,6 +322,40 @@ export interface FeedRequests {
       readonly counts: { readonly [status: string]: number };
     };
   };
+  /** The messages of the user that `session.rewind` can go back to, the oldest first; at most the last 200 of `total`. */
+  readonly "session.listRewindPoints": {
+    readonly params: { readonly sessionId: string };
+    readonly result: {
+      readonly points: readonly FeedRewindPoint[];
+      readonly total: number;
+      /** Whether the session keeps what files contained before its tools changed them, so that they can be restored. */
+      readonly tracksFiles: boolean;
+    };
+  };
+  /** The files that `session.rewind` would restore, unless others change them meanwhile; at most 200 of `fileCount`. */
+  readonly "session.previewRewind": {
+    readonly params: { readonly sessionId: string; readonly eventId: string };
+    readonly result: { readonly files: readonly RewindFile[]; readonly fileCount: number };
+  };
+  /** Takes back an event with all after it, and on request what tools did to files meanwhile. */
+  readonly "session.rewind": {
+    readonly params: { readonly sessionId: string; readonly eventId: string; readonly restoreFiles?: boolean };
+    readonly result: RewindResult;
+  };
+  /** The summaries that were made of the conversation, the oldest first; at most the last 200 of `total`. */
+  readonly "session.listCheckpoints": {
+    readonly params: { readonly sessionId: string };
+    readonly result: { readonly checkpoints: readonly { readonly number: number; readonly title: string }[]; readonly total: number };
+  };
+  readonly "session.readCheckpoint": {
+    readonly params: { readonly sessionId: string; readonly number: number };
+    readonly result: { readonly text: string | { readonly $blob: FeedBlob } };
+  };
+  /** Stores a copy of the session, also while it runs, or when it is stored and not open. With `toEventId`: of what was before this event. */
+  readonly "session.fork": {
+    readonly params: { readonly sessionId: string; readonly toEventId?: string };
+    readonly result: { readonly sessionId: string };
+  };
   /** The session as one file, which `skillhost inspect <file>` opens. */
   readonly "session.export": {
     readonly params: { readonly sessionId: string };
@@ -357,6 +392,16 @@ export interface FeedRequests {
     readonly params: { readonly tool: string; readonly arguments: Json };
     readonly result: { readonly command: string; readonly powershell: string; readonly curl: string; readonly test?: string };
   };
+}
+
+/** A message of the user that a session can go back to. */
+export interface FeedRewindPoint {
+  /** Its place among all of them; the first is 1. */
+  readonly number: number;
+  readonly eventId: string;
+  /** Its beginning. */
+  readonly prompt: string;
+  readonly timestamp: string;
 }
 
 export interface FeedModelView {

@@ -1,6 +1,15 @@
 import { HostError } from "../../base/errors.ts";
 import { isRecord, type Json } from "../../base/json.ts";
-import { type FieldReaders, fieldsReader, mustBe, readFields, readFlag, readRecord, readText } from "../../base/read-fields.ts";
+import {
+  type FieldReaders,
+  fieldsReader,
+  mustBe,
+  readFields,
+  readFlag,
+  readPositive,
+  readRecord,
+  readText,
+} from "../../base/read-fields.ts";
 import type { Host } from "../../host/host.ts";
 import type { ProviderOptions } from "../../models/provider.ts";
 import { type ScriptedMessage, scriptedModel } from "../../models/scripted-model.ts";
@@ -12,6 +21,7 @@ import { toFeedJson } from "./feed-json.ts";
 import type { FeedRequests } from "./feed-messages.ts";
 import { exportCall, type FeedPins } from "./feed-pins.ts";
 import { modelView } from "./model-view.ts";
+import { listCheckpoints, listRewindPoints, previewRewind, readCheckpoint, rewindSession } from "./session-history.ts";
 import { describeTodos } from "./session-todos.ts";
 import type { WatchedHost } from "./watched-host.ts";
 import { inspectorClient } from "./watched-session.ts";
@@ -119,7 +129,13 @@ export const feedMethods: FeedMethods = {
     reads: { model: readText, provider: readRecord, script: readScript, agent: readText },
     async run({ script, provider, ...rest }, { host }) {
       const chatModel = script === undefined ? undefined : scriptedModel(...(script as readonly ScriptedMessage[]));
-      const options = { ...rest, ...(chatModel && { chatModel }), ...(provider && { provider: provider as unknown as ProviderOptions }) };
+      const options = {
+        ...rest,
+        ...(chatModel && { chatModel }),
+        ...(provider && { provider: provider as unknown as ProviderOptions }),
+        // As in a chat: going back can restore files.
+        fileChangeTracking: true,
+      };
       const session = await host.createSession(options, { client: inspectorClient });
       return { sessionId: session.id };
     },
@@ -154,6 +170,44 @@ export const feedMethods: FeedMethods = {
     reads: { sessionId: readText },
     onlyReads: true,
     run: ({ sessionId }, parts) => describeTodos(openSession(sessionId, parts)),
+  },
+  "session.listRewindPoints": {
+    reads: { sessionId: readText },
+    onlyReads: true,
+    run: ({ sessionId }, parts) => listRewindPoints(openSession(sessionId, parts)),
+  },
+  "session.previewRewind": {
+    reads: { sessionId: readText, eventId: readText },
+    onlyReads: true,
+    run: ({ sessionId, eventId }, parts) => previewRewind(openSession(sessionId, parts), required(eventId, "eventId")),
+  },
+  "session.rewind": {
+    reads: { sessionId: readText, eventId: readText, restoreFiles: readFlag },
+    run: ({ sessionId, eventId, restoreFiles }, parts) =>
+      rewindSession(openSession(sessionId, parts), required(eventId, "eventId"), restoreFiles === true, parts.watched.blobs),
+  },
+  "session.listCheckpoints": {
+    reads: { sessionId: readText },
+    onlyReads: true,
+    run: ({ sessionId }, parts) => listCheckpoints(openSession(sessionId, parts)),
+  },
+  "session.readCheckpoint": {
+    reads: { sessionId: readText, number: readPositive },
+    onlyReads: true,
+    async run({ sessionId, number }, parts) {
+      const found = await readCheckpoint(openSession(sessionId, parts), required(number, "number"), parts.watched.blobs);
+      if (found !== undefined) return found;
+      throw new HostError(
+        "CHECKPOINT_UNKNOWN",
+        `Session ${JSON.stringify(sessionId)} has no summary ${number}, or its file is gone. session.listCheckpoints lists them.`,
+      );
+    },
+  },
+  "session.fork": {
+    reads: { sessionId: readText, toEventId: readText },
+    async run({ sessionId, toEventId }, { host }) {
+      return { sessionId: await host.forkSession(required(sessionId, "sessionId"), toEventId === undefined ? {} : { toEventId }) };
+    },
   },
   "session.export": {
     reads: { sessionId: readText },

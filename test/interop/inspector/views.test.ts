@@ -1,8 +1,15 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openFileLog } from "../../../src/io/log/append-log.ts";
 import { scriptedModel } from "../../../src/models/scripted-model.ts";
-import { approveAll } from "../../../src/tools/tool.ts";
+import type { SqlTodos } from "../../../src/session/database/sql-database.ts";
+import { LocalFiles } from "../../../src/session/workspace/workspace-files.ts";
+import { approveAll, type ToolContext } from "../../../src/tools/tool.ts";
 import { serverNamed } from "../../host/servers-kit.ts";
+import { emptyFolder } from "../../io/temp-folder.ts";
+import { todoDatabase } from "../../servers/inspector/todo-database.ts";
 import { put, skillMd } from "../../skills/kit.ts";
 import { axeViolations, echoTool, hasBrowser, launchBrowser, openShown } from "./browser-kit.ts";
 
@@ -133,6 +140,92 @@ describe.skipIf(!hasBrowser)("the page in a browser (its views)", () => {
     const downloading = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export", exact: true }).click();
     expect((await downloading).suggestedFilename()).toMatch(/\.jsonl$/);
+    expect(complaints).toEqual([]);
+  });
+
+  test("a message is taken back after a confirmation, with the files that tools changed, and a session is copied", async () => {
+    const { page, show, host, folder, complaints } = await openShown(browser, files, { host: { sessionsDirectory: emptyFolder() } });
+    const file = join(folder, "note.txt");
+    put(file, "old\n");
+    const session = await host.createSession({
+      chatModel: scriptedModel("One.", { calls: [{ name: "write" }] }, "Two.", "Three."),
+      onPermissionRequest: approveAll,
+      fileChangeTracking: true,
+      tools: [
+        {
+          name: "write",
+          handler: (_args: unknown, _: unknown, context: ToolContext) => {
+            put(file, "new\n");
+            context.fileChanged(file, "new\n", { before: "old\n" });
+            return "written";
+          },
+        },
+      ],
+    });
+    for (const prompt of ["First?", "Second?", "Third?"]) await session.sendAndWait(prompt);
+    await session.workspace.addCheckpoint("What was done", "We wrote a note.");
+    await show("sessions", session.id, "history");
+    const messages = page.getByRole("list", { name: "Messages" });
+    await messages.getByText("Third?").waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await page.getByRole("button", { name: "Show checkpoint 1" }).click();
+    await page.getByRole("group", { name: "Checkpoint 1" }).getByText("We wrote a note.").waitFor();
+    await page.getByRole("button", { name: "Copy what is before message 3" }).click();
+    await page.getByText(/Stored as [\w-]+\./).waitFor();
+    const [copy] = (await host.listSessions()).filter(({ forkedFrom }) => forkedFrom === session.id);
+    await using copied = await host.resumeSession(copy!.sessionId, { chatModel: scriptedModel() });
+    expect((await copied.conversation.rewindPoints()).map(({ prompt }) => prompt)).toEqual(["First?", "Second?"]);
+
+    await page.getByRole("button", { name: "Take back to here: message 2" }).click();
+    const confirmation = page.getByRole("region", { name: "Take back message 2" });
+    await confirmation.getByText(/^This message and the 1 after it/).waitFor();
+    await confirmation.getByText(file).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    // The button that has the focus takes nothing back.
+    await page.keyboard.press("Enter");
+    await confirmation.waitFor({ state: "detached" });
+    expect(await messages.getByRole("listitem").count()).toBe(3);
+    await page.getByRole("button", { name: "Take back to here: message 2" }).click();
+    await confirmation.getByRole("checkbox", { name: "Restore the file that tools changed" }).check();
+    await confirmation.getByRole("button", { name: "Take back", exact: true }).click();
+    await page.getByText(/^Message 2 and what followed it are taken back\. Restored: /).waitFor();
+    await expect.poll(() => messages.getByRole("listitem").count()).toBe(1);
+    expect(readFileSync(file, "utf8")).toBe("old\n");
+    await page.getByRole("link", { name: "Conversation" }).click();
+    await page.getByRole("group", { name: "assistant.message" }).getByText("One.").waitFor();
+    expect(await page.getByText("Second?").count()).toBe(0);
+    await page.getByRole("link", { name: "History" }).click();
+    await session.disconnect();
+    await page.getByText(/^The session has ended/).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test("the todos of a session are shown, and again when the model has changed them", async () => {
+    let todos: SqlTodos = {
+      rows: [
+        { id: "a", title: "Read the log", description: "All of it.", status: "in_progress" },
+        { id: "b", title: "Fix the fault", status: "blocked" },
+      ],
+      dependencies: [{ todoId: "b", dependsOn: "a" }],
+    };
+    const { page, show, host, folder, complaints } = await openShown(browser, files);
+    const storage = {
+      log: openFileLog(join(folder, "events.jsonl"), { onDiagnostic: () => {} }),
+      files: new LocalFiles(folder),
+      database: todoDatabase(() => todos),
+    };
+    const session = await host.createSession({ chatModel: scriptedModel(), sessionDatabase: true }, { storage });
+    await show("sessions", session.id, "todos");
+    const row = page.getByRole("row", { name: /Fix the fault/ });
+    await row.getByText("blocked").waitFor();
+    expect(await row.getByRole("cell").allInnerTexts()).toEqual(["blocked", "Fix the fault", "a"]);
+    await page.getByText("1 in progress, 1 blocked").waitFor();
+    await page.getByText("All of it.").waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    todos = { rows: [{ id: "a", title: "Read the log", status: "done" }], dependencies: [] };
+    await session.callTool("sql", { description: "Changes", query: "UPDATE todos SET status = 'done'" });
+    await page.getByText("1 done", { exact: true }).waitFor();
+    expect(await row.count()).toBe(0);
     expect(complaints).toEqual([]);
   });
 

@@ -2,23 +2,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openFileLog } from "../../../src/io/log/append-log.ts";
 import { scriptedModel } from "../../../src/models/scripted-model.ts";
-import type { SqlDatabase, SqlTodos } from "../../../src/session/database/sql-database.ts";
+import type { SqlTodos } from "../../../src/session/database/sql-database.ts";
 import { LocalFiles } from "../../../src/session/workspace/workspace-files.ts";
 import { tempFolder } from "../../skills/kit.ts";
 import { openInspected } from "./inspector-kit.ts";
-
-/** A database whose tables are as given, and which says that each query changed them. */
-function databaseOf(todos: () => SqlTodos): SqlDatabase {
-  return {
-    run: async () => ({
-      statements: [{ kind: "changed", word: "UPDATE", count: 1, lastRowId: "1" }],
-      changesTodos: true,
-      isRolledBack: false,
-    }),
-    readTodos: async () => todos(),
-    close: async () => {},
-  };
-}
+import { todoDatabase } from "./todo-database.ts";
 
 test("a reader is notified of changed todos, and reads them with their states, also where it may only read", async () => {
   const { host, read, request } = await openInspected({}, {}, { readOnly: true });
@@ -27,7 +15,7 @@ test("a reader is notified of changed todos, and reads them with their states, a
   const storage = {
     log: openFileLog(join(folder, "events.jsonl"), { onDiagnostic: () => {} }),
     files: new LocalFiles(folder),
-    database: databaseOf(() => todos),
+    database: todoDatabase(() => todos),
   };
   const session = await host.createSession({ chatModel: scriptedModel(), sessionDatabase: true }, { storage });
   const reader = read();
