@@ -195,6 +195,8 @@ describe.skipIf(!hasBrowser)("the page in a browser (its views)", () => {
     await page.getByRole("group", { name: "assistant.message" }).getByText("One.").waitFor();
     expect(await page.getByText("Second?").count()).toBe(0);
     await page.getByRole("link", { name: "History" }).click();
+    // The page has read the history: a session that ends meanwhile refuses that.
+    await messages.getByText("First?").waitFor();
     await session.disconnect();
     await page.getByText(/^The session has ended/).waitFor();
     expect(complaints).toEqual([]);
