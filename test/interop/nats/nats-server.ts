@@ -177,8 +177,8 @@ export function connectTo(servers: readonly string[], options: ConnectionOptions
 }
 
 /** Polls a condition for which there is no event. What the condition throws ends the wait. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + patience(30_000);
+export async function until(holds: () => boolean | Promise<boolean>, what: string, seconds = 30): Promise<void> {
+  const deadline = performance.now() + patience(seconds * 1_000);
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`Waited in vain for ${what}.`);
     await new Promise((resolve) => setTimeout(resolve, 20));
