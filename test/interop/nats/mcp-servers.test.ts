@@ -282,6 +282,8 @@ describe.skipIf(path === "")("a real nats-server (MCP servers)", () => {
     await until(async () => /out of reach/.test(await call("who").catch(String)), "the refusal");
     expect(await (await connect(balancer, "legacy")).call("who")).toBe(String(servers[1]?.pid));
     await server.start();
-    await until(async () => (await call("who").catch(String)) === pid, "the session through the other server");
+    // By its server, or by this one if the record of the other has run out before the servers of NATS were back.
+    const answering = [pid, String(servers[1]?.pid)];
+    await until(async () => answering.includes(await call("who").catch(String)), "the session through the other server", 90);
   });
 });
