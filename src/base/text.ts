@@ -16,6 +16,11 @@ export function headInBytes(text: string, most: number): string {
   return bytes.toString("utf8", 0, end);
 }
 
+/** A text as one word of a command line of a POSIX shell. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
 /** `1 file`, `2 files`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -212,21 +212,30 @@ export function permissionLines(permissions: SkillInfo["permissions"]): readonly
 /** Where the code of a skill runs, if not in the process of the host, and how far its limits are enforced. */
 export async function isolationLines({ isolation }: Pick<SkillInfo, "isolation">): Promise<readonly string[]> {
   if (isolation === undefined) return [];
-  if (isolation === "worker") return ["runs in a worker thread, which limits nothing that it reaches"];
-  const { findProtection } = await import("../skills/isolation/protection.ts");
-  return [`runs in a process, whose limits are ${protectionText(await findProtection())}`];
+  return [isolation === "worker" ? inWorker : inProcess(await protectionHere())];
 }
 
 /** Where code of packages runs, for the consent to install one. */
 export async function packageIsolationLine(isolation: Isolation): Promise<string> {
   const tier = tierFor(isolation, "package");
   if (tier === "off") return "Code of these skills runs in the process of the host, with all your rights.";
-  if (tier === "worker") return "Code of these skills runs in a worker thread, which limits nothing that it reaches.";
-  const { findProtection } = await import("../skills/isolation/protection.ts");
-  const protection = await findProtection();
+  if (tier === "worker") return `Code of these skills ${inWorker}.`;
+  const protection = await protectionHere();
   if (tier === "strict" && protection.state !== "enforced")
     return `Code of these skills does not run on this machine: its limits are ${protectionText(protection)}.`;
-  return `Code of these skills runs in a process, whose limits are ${protectionText(protection)}.`;
+  return `Code of these skills ${inProcess(protection)}.`;
+}
+
+const inWorker = "runs in a worker thread, which limits nothing that it reaches";
+
+function inProcess(protection: Protection): string {
+  return `runs in a process, whose limits are ${protectionText(protection)}`;
+}
+
+/** Most commands need none of this. */
+async function protectionHere(): Promise<Protection> {
+  const { findProtection } = await import("../skills/isolation/protection.ts");
+  return findProtection();
 }
 
 /** `enforced (bubblewrap 0.8.0)`. */

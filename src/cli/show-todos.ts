@@ -13,11 +13,14 @@ export function followTodos(session: Session, out: Output): Disposable {
   let hasChanged = false;
   const read = async (): Promise<void> => {
     isReading = true;
-    do {
-      hasChanged = false;
-      if (session.isOpen) out.note(progressOf((await session.readSqlTodos()).rows));
-    } while (hasChanged);
-    isReading = false;
+    try {
+      do {
+        hasChanged = false;
+        if (session.isOpen) out.note(progressOf((await session.readSqlTodos()).rows));
+      } while (hasChanged);
+    } finally {
+      isReading = false;
+    }
   };
   return session.on("session.todos_changed", () => {
     hasChanged = true;

@@ -1,4 +1,5 @@
 import type { Json } from "../../base/json.ts";
+import { shellQuoted } from "../../base/text.ts";
 
 /** A call as a `skillhost call` command for a POSIX shell. Nothing in the arguments is interpreted by the shell. */
 export function toCallCommand(tool: string, args: Json): string {
@@ -21,7 +22,7 @@ export function toCurlCommand(url: string, tool: string, args: Json): string {
 }
 
 function quotePosix(word: string): string {
-  return /^[\w./:=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  return /^[\w./:=@%+-]+$/.test(word) ? word : shellQuoted(word);
 }
 
 /** PowerShell also closes a text at the typographic forms of the quote. */

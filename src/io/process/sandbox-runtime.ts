@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { errorMessage } from "../../base/errors.ts";
 import { isRecord } from "../../base/json.ts";
+import { shellQuoted } from "../../base/text.ts";
 
 /** A program to enclose, and all that it reaches besides the libraries of the system. Paths are absolute. */
 export interface EnclosedProgram {
@@ -113,11 +114,7 @@ function configurationOf(
 /** The environment is replaced in the enclosure, because the runtime adds variables of its own. */
 function commandLine({ command, environment }: EnclosedProgram): string {
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-  return `exec ${[env, "-i", ...variables, ...command].map(quoted).join(" ")}`;
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
+  return `exec ${[env, "-i", ...variables, ...command].map(shellQuoted).join(" ")}`;
 }
 
 /** Where its helpers lie, which run in the enclosure. */

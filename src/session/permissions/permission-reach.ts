@@ -1,6 +1,6 @@
 import { basename, isAbsolute, posix, relative, resolve } from "node:path";
 import { isRecord } from "../../base/json.ts";
-import { matchesPath, matchesWildcard } from "../../base/text.ts";
+import { matchesPath, matchesWildcard, shellQuoted } from "../../base/text.ts";
 import { type ApprovalText, approvalText, exactJson, exactText } from "../../base/untrusted-text.ts";
 import { findConfinement, type ProcessLimits } from "../../io/process/confine-process.ts";
 import type { CallReach, PermissionAsk, PermissionRequest } from "../../tools/tool.ts";
@@ -42,14 +42,10 @@ const unconfined = Object.freeze({ workingDirectory: undefined, isConfined: fals
 function commandLineOf({ command, args, env, stdin }: Extract<CallReach, { kind: "program" }>): string {
   const variables = Object.entries(env);
   const isPlain = variables.every(([name]) => /^[A-Za-z_]\w*$/.test(name));
-  const assignments = variables.map(([name, value]) => (isPlain ? `${name}=${quoted(value)}` : quoted(`${name}=${value}`)));
+  const assignments = variables.map(([name, value]) => (isPlain ? `${name}=${shellQuoted(value)}` : shellQuoted(`${name}=${value}`)));
   const script = stdin !== undefined && /^(?:ba|da|z|k|fi)?sh$/.test(basename(command)) ? ["-c", stdin] : [];
-  const words = [command, ...args, ...script].map(quoted);
+  const words = [command, ...args, ...script].map(shellQuoted);
   return [...(isPlain ? [] : ["env"]), ...assignments, ...words].join(" ");
-}
-
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** What a rule says of a call's arguments: of one by its name, or of whatever they are. */

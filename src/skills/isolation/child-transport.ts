@@ -212,6 +212,7 @@ function createResources(limits: SkillLimits | undefined, { kind }: Sandbox): Ch
   const hasNoNetwork = kind === "system" || kind === "runtime";
   const gate = limits !== undefined && hasNoNetwork && limits.hosts.length > 0 ? new NetworkGate(limits.hosts) : undefined;
   const temporary = kind === "node" || kind === "runtime" ? mkdtempSync(join(tmpdir(), "skillhost-skill-")) : undefined;
+  if (gate === undefined && temporary === undefined) return { gate, temporary, close: () => {} };
   const close = atExit(() => {
     gate?.close();
     if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });

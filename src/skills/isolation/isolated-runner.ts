@@ -215,10 +215,9 @@ class IsolatedFile implements OffersChild {
 }
 
 /** What a child gets of a call beside its arguments. The application's services stay in its process; the child gets their names, to say so. */
-function plainInvocation({ sessionId, toolCallId, toolName, workingDirectory, context, services, ...traced }: ToolInvocation): object {
-  const { signal: _signal, arguments: _arguments, ...trace } = traced;
-  const names = Object.keys(services);
-  return { sessionId, toolCallId, toolName, workingDirectory, context, ...trace, ...(names.length > 0 && { services: names }) };
+function plainInvocation(invocation: ToolInvocation): object {
+  const { sessionId, toolCallId, toolName, workingDirectory, traceparent, tracestate, context, services } = invocation;
+  return { sessionId, toolCallId, toolName, workingDirectory, traceparent, tracestate, context, services: Object.keys(services) };
 }
 
 interface LoadedInChild {

@@ -272,7 +272,7 @@ function absentServices(names: unknown): HostServices {
         `This skill is isolated, so it does not have the application's service ${JSON.stringify(name)}. ${advice}`,
       );
     };
-    Object.defineProperty(services, String(name), { get, enumerable: false });
+    Object.defineProperty(services, String(name), { get });
   }
   return services;
 }

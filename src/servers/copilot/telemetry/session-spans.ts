@@ -1,10 +1,22 @@
-import { createHash } from "node:crypto";
 import { isRecord, type Json, textOf } from "../../../base/json.ts";
 import type { RecordedEvent } from "../../../session/history/events.ts";
 import type { Session } from "../../../session/session.ts";
 import type { SessionProvider } from "../../../session/turns/turn-options.ts";
 import type { Environment } from "../copilot-options.ts";
-import { now, Span, type SpanAttributes, type SpanKind, type SpanParent, type SpanTime } from "./span.ts";
+import { now, parsePlace, Span, type SpanAttributes, type SpanKind, type SpanParent, type SpanTime } from "./span.ts";
+import {
+  asText,
+  errorOf,
+  hash,
+  hookAttributes,
+  numberAttribute,
+  numberOf,
+  parametersOf,
+  partsOf,
+  serverStates,
+  textAttribute,
+  usageAttributes,
+} from "./span-attributes.ts";
 import type { TelemetryFile } from "./telemetry-file.ts";
 
 /** What the spans of a session say of it, beside its events. */
@@ -551,86 +563,3 @@ export class SessionSpans {
 type Handler = (this: SessionSpans, data: Json, agentId: string | undefined) => object | undefined;
 
 const { handlers } = SessionSpans;
-
-const usageAttributes = [
-  ["inputTokens", "gen_ai.usage.input_tokens"],
-  ["outputTokens", "gen_ai.usage.output_tokens"],
-  ["cacheReadTokens", "gen_ai.usage.cache_read.input_tokens"],
-  ["cacheWriteTokens", "gen_ai.usage.cache_write.input_tokens"],
-  ["reasoningTokens", "gen_ai.usage.reasoning.output_tokens"],
-  ["duration", "github.copilot.server_duration"],
-] as const;
-
-const serverStates: Readonly<Record<string, string>> = {
-  pending: "discovered",
-  connected: "initialized",
-  failed: "error",
-};
-
-function hookAttributes({ hookType, hookInvocationId }: Json): SpanAttributes {
-  return {
-    ...textAttribute("github.copilot.hook.type", hookType),
-    ...textAttribute("github.copilot.hook.invocation_id", hookInvocationId),
-  };
-}
-
-/** The answer of a model in the form of the conventions. */
-function partsOf({ content, reasoningText, toolRequests }: Json): readonly object[] {
-  const calls = Array.isArray(toolRequests) ? toolRequests.filter(isRecord) : [];
-  return [
-    ...(textOf(reasoningText) === "" ? [] : [{ type: "reasoning", content: reasoningText }]),
-    ...(textOf(content) === "" ? [] : [{ type: "text", content }]),
-    ...calls.map(({ toolCallId, name, arguments: args, mcpServerName, mcpToolName }) => ({
-      type: "tool_call",
-      id: toolCallId,
-      name,
-      arguments: args,
-      ...(mcpServerName !== undefined && { mcp_server_name: mcpServerName, mcp_tool_name: mcpToolName }),
-    })),
-  ];
-}
-
-/** The arguments that say what a call is about. */
-function parametersOf({ arguments: given, mcpServerName, mcpToolName }: Json): SpanAttributes {
-  const args = isRecord(given) ? given : {};
-  return {
-    ...textAttribute("github.copilot.tool.parameters.mcp_server_name", mcpServerName),
-    ...textAttribute("github.copilot.tool.parameters.mcp_tool_name", mcpToolName),
-    ...(mcpServerName === undefined && {
-      ...textAttribute("github.copilot.tool.parameters.command", args["command"]),
-      ...textAttribute("github.copilot.tool.parameters.file_path", args["path"]),
-    }),
-  };
-}
-
-function errorOf({ failure, attributes }: Span): SpanAttributes {
-  return failure === undefined ? {} : { "error.type": attributes["error.type"] ?? "_OTHER" };
-}
-
-function textAttribute(name: string, value: unknown): SpanAttributes {
-  return typeof value === "string" && value !== "" ? { [name]: value } : {};
-}
-
-function numberAttribute(name: string, value: unknown): SpanAttributes {
-  return typeof value === "number" ? { [name]: value } : {};
-}
-
-function numberOf(value: unknown): number {
-  return typeof value === "number" ? value : 0;
-}
-
-function asText(value: unknown): string {
-  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
-}
-
-function hash(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
-
-/** A place in W3C form (Trace Context, level 1). */
-function parsePlace(traceparent: unknown, tracestate: unknown): SpanParent | undefined {
-  const [, version, traceId, spanId] = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(?:-|$)/.exec(textOf(traceparent)) ?? [];
-  if (traceId === undefined || spanId === undefined || version === "ff" || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
-  const state = textOf(tracestate);
-  return { traceId, spanId, tracestate: state === "" || state.length > 512 ? undefined : state };
-}

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { textOf } from "../../../base/json.ts";
 
 /** Seconds and nanoseconds since 1970. */
 export type SpanTime = readonly [seconds: number, nanoseconds: number];
@@ -110,4 +111,12 @@ export function now(): SpanTime {
   const time = performance.timeOrigin + performance.now();
   const seconds = Math.floor(time / 1000);
   return [seconds, Math.round((time - seconds * 1000) * 1e6)];
+}
+
+/** A place in W3C form (Trace Context, level 1). */
+export function parsePlace(traceparent: unknown, tracestate: unknown): SpanParent | undefined {
+  const [, version, traceId, spanId] = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(?:-|$)/.exec(textOf(traceparent)) ?? [];
+  if (traceId === undefined || spanId === undefined || version === "ff" || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
+  const state = textOf(tracestate);
+  return { traceId, spanId, tracestate: state === "" || state.length > 512 ? undefined : state };
 }
